@@ -1,0 +1,116 @@
+// The pipeline perf.data → samples with their frames, in order of time; and → profile.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/counters.h"
+#include "base/error.h"
+#include "base/io.h"
+#include "perfdata/reader.h"
+#include "perfdata/sample.h"
+#include "profile/profile.h"
+#include "session/session.h"
+#include "symbolize/symbolizer.h"
+#include "unwind/unwind.h"
+
+namespace stackreel::analyze {
+
+// One frame of a sample, ready to show.
+struct AnalyzedFrame {
+  CodeAddress address;
+  unwind::FrameOrigin origin = unwind::FrameOrigin::kSampled;
+  session::ModuleId module = session::kNoModule;
+  Svma svma;  // of address, not of the lookup address
+  bool kernel = false;
+  // Innermost first; one unless inlined functions were asked for. Empty span: not symbolized.
+  std::span<const symbolize::SymbolizedFrame> symbols;
+};
+
+struct AnalyzedSample {
+  const perfdata::Sample* sample = nullptr;
+  uint16_t misc = 0;
+  uint32_t event = 0;
+  uint32_t pid = 0, tid = 0;
+  StringInterner::Id comm = 0;  // in session.strings()
+  uint64_t period = 1;
+  bool has_callchain = false;                // frames is a chain, not just the sampled ip
+  std::span<const AnalyzedFrame> frames;     // innermost first: kernel, then user
+  std::optional<unwind::StackEnd> user_end;  // set if the user stack was unwound here
+};
+
+struct AnalysisOptions {
+  bool unwind = true;  // user stacks dumped in the samples
+  bool symbolize = true;
+  symbolize::SymbolizeOptions symbols;
+  size_t max_frames = 1024;
+};
+
+struct AnalysisResult {
+  perfdata::ReadEnd read;
+  uint64_t samples = 0, lost = 0;
+  uint64_t user_stacks = 0, complete_stacks = 0, frames = 0, unresolved_frames = 0;
+  std::vector<uint64_t> ends;  // by StackEnd
+};
+
+class AnalysisSink {
+ public:
+  virtual ~AnalysisSink() = default;
+  virtual Status OnSample(const AnalyzedSample& sample) = 0;
+};
+
+// Owns what the frames refer to; keep it while they are used.
+class Analysis {
+ public:
+  Analysis(perfdata::Reader& reader, symbolize::ModuleFileProvider& files, Executor& executor,
+           const AnalysisOptions& options);
+  ~Analysis();
+  Analysis(const Analysis&) = delete;
+  Analysis& operator=(const Analysis&) = delete;
+
+  // Reads it all; samples go to `sink` in order of time, on the calling thread.
+  Result<AnalysisResult> Run(AnalysisSink& sink);
+
+  [[nodiscard]] session::Session& session();
+  [[nodiscard]] symbolize::Symbolizer& symbolizer();
+  [[nodiscard]] const perfdata::EventTable& events() const;
+  [[nodiscard]] Counters& counters();
+  // Called now and then with bytes read and in all.
+  std::function<void(uint64_t, uint64_t)> on_progress;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+struct ProfileOptions {
+  bool lines = false;      // tell frames apart by line
+  bool addresses = false;  // and by address
+};
+// Runs an analysis into a profile.
+Result<profile::Profile> MakeProfile(Analysis& analysis, const ProfileOptions& options);
+
+// The maps of a process as the unwinder needs them, cached by version. Used when analysing and when
+// recording live.
+class UnwindMapsCache {
+ public:
+  UnwindMapsCache(
+      session::Session& session,
+      std::function<std::shared_ptr<const unwind::UnwindModule>(session::ModuleId)> load);
+  ~UnwindMapsCache();
+  std::shared_ptr<const unwind::UnwindMaps> Get(const session::AddressSpacePtr& maps);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Registers of a sample as the unwinder takes them; nothing if there are none.
+std::optional<unwind::Registers> RegistersOf(const perfdata::SampledRegs& regs);
+
+}  // namespace stackreel::analyze

@@ -1,0 +1,41 @@
+// What /proc and /sys tell.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/build_id.h"
+#include "base/error.h"
+
+namespace stackreel::os {
+
+struct ProcMapping {
+  uint64_t start = 0, end = 0, offset = 0;
+  uint32_t prot = 0, flags = 0;  // PROT_*, MAP_SHARED or MAP_PRIVATE
+  uint32_t maj = 0, min = 0;
+  uint64_t ino = 0;
+  std::string path;
+};
+// /proc/PID/maps. A path may hold anything but a newline ("\012" is unescaped).
+Result<std::vector<ProcMapping>> ReadProcMaps(uint32_t pid);
+std::vector<ProcMapping> ParseProcMaps(std::string_view text);
+
+struct ProcStatus {
+  std::string comm;
+  uint32_t tgid = 0, ppid = 0;
+};
+Result<ProcStatus> ReadProcStatus(uint32_t pid, uint32_t tid);
+std::vector<uint32_t> ListProcesses();
+std::vector<uint32_t> ListThreads(uint32_t pid);
+// "0-3,8" → CPUs; kUsage if it is not such a list.
+Result<std::vector<uint32_t>> ParseCpuList(std::string_view text);
+Result<std::vector<uint32_t>> OnlineCpus();
+uint32_t AvailableCpuCount();
+// A number in a file such as /proc/sys/kernel/perf_event_paranoid.
+std::optional<int64_t> ReadNumberFile(const std::string& path);
+// This process's vDSO: its bytes (copied from memory).
+std::vector<uint8_t> ReadOwnVdso();
+
+}  // namespace stackreel::os

@@ -1,0 +1,96 @@
+// The feature sections: what is known of the machine, the command and the binaries.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/counters.h"
+#include "base/error.h"
+#include "perfdata/attr.h"
+#include "perfdata/record.h"
+
+namespace stackreel::perfdata {
+
+enum class Feature : uint32_t {
+  kTracingData = 1,
+  kBuildId = 2,
+  kHostname = 3,
+  kOsRelease = 4,
+  kVersion = 5,
+  kArch = 6,
+  kNrCpus = 7,
+  kCpuDesc = 8,
+  kCpuId = 9,
+  kTotalMem = 10,
+  kCmdline = 11,
+  kEventDesc = 12,
+  kCpuTopology = 13,
+  kNumaTopology = 14,
+  kBranchStack = 15,
+  kPmuMappings = 16,
+  kGroupDesc = 17,
+  kAuxtrace = 18,
+  kStat = 19,
+  kCache = 20,
+  kSampleTime = 21,
+  kMemTopology = 22,
+  kClockid = 23,
+  kDirFormat = 24,
+  kBpfProgInfo = 25,
+  kBpfBtf = 26,
+  kCompressed = 27,
+  kCpuPmuCaps = 28,
+  kClockData = 29,
+  kHybridTopology = 30,
+  kPmuCaps = 31,
+  kCpuDomainInfo = 32,
+  kEMachine = 33,
+  kClnSize = 34,
+  kStackreelPacMask = 200,  // ours: u32 version, u32 source, u64 keys, insn_mask, data_mask
+};
+inline constexpr uint32_t kFeatureBits = 256;
+std::string FeatureName(uint32_t feature);
+
+// The features that the rest of Stackreel uses, decoded; all of them raw besides, so that what is
+// shown and what is copied never depends on what we understand.
+struct Features {
+  std::map<uint32_t, std::vector<uint8_t>> raw;  // in the file's byte order
+
+  std::string hostname, os_release, version, arch, cpu_desc, cpu_id;
+  std::optional<std::pair<uint32_t, uint32_t>> nr_cpus;  // online, available
+  std::optional<uint64_t> total_mem_kb;
+  std::vector<std::string> cmdline;
+  std::vector<Event> event_desc;
+  std::vector<HeaderBuildId> build_ids;
+  std::vector<uint16_t> build_id_misc;  // beside build_ids: the misc of each
+  std::optional<std::pair<uint64_t, uint64_t>> sample_time;
+  std::map<uint32_t, std::string> pmu_names;  // type → name
+  struct Compressed {
+    uint32_t version = 0, type = 0, level = 0, ratio = 0, mmap_len = 0;
+  };
+  std::optional<Compressed> compressed;
+  std::optional<uint64_t> clockid_res_ns;
+  std::map<uint64_t, std::string> tracepoint_names;  // config → "sched:sched_switch"
+};
+
+// Decodes one feature's bytes into `features` (raw included). A bad one stays raw and is counted
+// "perfdata.bad_feature".
+void DecodeFeature(uint32_t feature, ByteView bytes, Endian endian, Features& features,
+                   Counters& counters);
+// Text lines as `report --header` shows them, for every feature there is, known or not.
+std::vector<std::string> DescribeFeatures(const Features& features, Endian endian);
+
+// Encoders for what a recorder writes.
+std::vector<uint8_t> EncodeString(const std::string& text, Endian endian);
+std::vector<uint8_t> EncodeStringList(const std::vector<std::string>& list, Endian endian);
+std::vector<uint8_t> EncodeEventDesc(const std::vector<Event>& events, Endian endian);
+Result<std::vector<uint8_t>> EncodeBuildIds(const std::vector<HeaderBuildId>& ids,
+                                            const std::vector<uint16_t>& misc, Endian endian);
+
+}  // namespace stackreel::perfdata

@@ -1,0 +1,86 @@
+// Reads perf.data, file or pipe, by pushing each record to a sink; memory does not grow with the
+// file.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/counters.h"
+#include "base/error.h"
+#include "base/io.h"
+#include "perfdata/attr.h"
+#include "perfdata/features.h"
+#include "perfdata/record.h"
+#include "perfdata/sample.h"
+
+namespace stackreel::perfdata {
+
+// What is known of the events. In pipe mode it grows while records arrive.
+class EventTable {
+ public:
+  [[nodiscard]] const std::vector<Event>& events() const { return events_; }
+  // Index of the event with that id; id 0 or an unknown one gives event 0. Nothing if there is
+  // none.
+  [[nodiscard]] std::optional<uint32_t> IndexOf(uint64_t id) const;
+  // The event of a raw record: by IDENTIFIER, ID, or its being the only one.
+  [[nodiscard]] std::optional<uint32_t> IndexOf(const RawRecord& raw, Endian endian) const;
+  // The record's time: of SAMPLE's TIME or the trailer's; nothing if the event carries none.
+  [[nodiscard]] std::optional<uint64_t> TimeOf(const RawRecord& raw, Endian endian) const;
+
+  void Add(Event event);
+  void AddIds(uint32_t event, const std::vector<uint64_t>& ids);
+  void SetName(uint64_t id, std::string name);
+  void SetEventName(uint32_t event, std::string name);
+
+ private:
+  std::vector<Event> events_;
+  std::unordered_map<uint64_t, uint32_t> by_id_;
+};
+
+// Where records go, in file order. Compressed records arrive unpacked.
+class RecordSink {
+ public:
+  virtual ~RecordSink() = default;
+  // A failure ends the reading and is what Reader::ReadAll returns.
+  virtual Status OnRecord(const RawRecord& raw) = 0;
+};
+
+enum class Container : uint8_t { kFile, kPipe };
+
+// How far reading got.
+struct ReadEnd {
+  bool complete = true;         // false: the rest was damaged or cut off; `damage` says how
+  std::optional<Error> damage;  // with offset
+  bool unfinished = false;      // file whose recorder did not end: data.size was 0
+  uint64_t records = 0;
+  uint64_t bytes = 0;  // of the data section, as read
+  uint64_t compressed_bytes = 0, decompressed_bytes = 0;
+};
+
+class Reader {
+ public:
+  // Reads the headers, attrs and (file mode) features. `source` must outlive the reader. kDamaged
+  // if this is not perf.data at all; what can be read past is counted in counters().
+  static Result<std::unique_ptr<Reader>> Open(FileSource& source);
+  virtual ~Reader() = default;
+
+  [[nodiscard]] virtual Container container() const = 0;
+  [[nodiscard]] virtual Endian endian() const = 0;
+  [[nodiscard]] virtual const EventTable& events() const = 0;
+  [[nodiscard]] virtual const Features& features() const = 0;
+  [[nodiscard]] virtual const Counters& counters() const = 0;
+  // Bytes read so far and in all (0 if not known), for progress.
+  [[nodiscard]] virtual uint64_t position() const = 0;
+  [[nodiscard]] virtual uint64_t total() const = 0;
+
+  // Pushes every record to `sink`. Events and features that records carry (pipe mode) are taken up
+  // before the record is passed on. An Error is the sink's, or a failure to read at all; damage in
+  // the file ends the reading and stands in ReadEnd.
+  virtual Result<ReadEnd> ReadAll(RecordSink& sink) = 0;
+};
+
+}  // namespace stackreel::perfdata

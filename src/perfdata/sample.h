@@ -1,0 +1,87 @@
+// PERF_RECORD_SAMPLE, decoded in place: spans point into the record.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "perfdata/record.h"
+
+namespace stackreel::perfdata {
+
+// An array of 64-bit values in the file's byte order, perhaps not aligned.
+class U64Array {
+ public:
+  U64Array() = default;
+  U64Array(ByteView bytes, Endian endian) : bytes_(bytes), endian_(endian) {}
+  [[nodiscard]] size_t size() const { return bytes_.size() / 8; }
+  [[nodiscard]] bool empty() const { return size() == 0; }
+  uint64_t operator[](size_t i) const {
+    return LoadUnaligned<uint64_t>(bytes_.data() + 8 * i, endian_);
+  }
+  [[nodiscard]] ByteView bytes() const { return bytes_; }
+
+ private:
+  ByteView bytes_;
+  Endian endian_ = Endian::kLittle;
+};
+
+struct BranchEntry {
+  uint64_t from = 0, to = 0;
+  uint64_t flags = 0;  // in little-endian bit order: mispred 0, predicted 1, in_tx 2, abort 3, …
+};
+
+// Registers as dumped: `values` holds one for each bit set in `mask`, lowest first.
+struct SampledRegs {
+  uint64_t abi = 0;  // 0 none, 1 32-bit task, 2 64-bit task
+  uint64_t mask = 0;
+  U64Array values;
+  // The register with perf's number `reg` (asm/perf_regs.h), if it was dumped.
+  [[nodiscard]] std::optional<uint64_t> Get(unsigned reg) const;
+};
+
+struct Sample {
+  uint64_t present = 0;  // SampleBits of the fields that are there
+  uint64_t id = 0;       // of IDENTIFIER or ID
+  uint64_t ip = 0;
+  uint32_t pid = 0, tid = 0;
+  uint64_t time = 0;
+  uint64_t addr = 0;
+  uint64_t stream_id = 0;
+  uint32_t cpu = 0, cpu_reserved = 0;
+  uint64_t period = 0;
+  ReadValues read;
+  U64Array callchain;
+  ByteView raw;
+  uint64_t branch_hw_index = 0;
+  bool has_branch_hw_index = false;
+  U64Array branches;  // three words an entry: see Branch()
+  U64Array branch_counters;
+  SampledRegs regs_user;
+  ByteView stack_user;           // the valid part: dyn_size bytes
+  uint64_t stack_user_size = 0;  // of the whole dump; 0 if none was taken
+  uint64_t weight = 0;           // WEIGHT, or WEIGHT_STRUCT in little-endian field order
+  uint64_t data_src = 0;
+  uint64_t transaction = 0;
+  SampledRegs regs_intr;
+  uint64_t phys_addr = 0;
+  uint64_t cgroup = 0;
+  uint64_t data_page_size = 0;
+  uint64_t code_page_size = 0;
+  ByteView aux;
+  uint64_t arch_enabled_keys = 0, arch_insn_mask = 0, arch_data_mask = 0;
+
+  [[nodiscard]] bool Has(SampleBit bit) const { return (present & bit) != 0; }
+  [[nodiscard]] BranchEntry Branch(size_t i) const;
+};
+
+// Fills `out` from a SAMPLE record of an event with `attr`. The spans live as long as raw.block.
+// kDamaged if a field runs past the record's end.
+Status DecodeSample(const RawRecord& raw, const Attr& attr, Endian endian, Sample& out);
+// The inverse, as a whole record; `misc` goes into its header. Fails with kUnsupported if it does
+// not fit 65,535 bytes.
+Result<std::vector<uint8_t>> EncodeSample(const Sample& sample, uint16_t misc, const Attr& attr,
+                                          Endian endian);
+
+}  // namespace stackreel::perfdata

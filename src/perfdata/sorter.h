@@ -1,0 +1,44 @@
+// Puts records into the order of their time, by finished rounds.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/counters.h"
+#include "perfdata/reader.h"
+
+namespace stackreel::perfdata {
+
+// A record with its time (0: none) and the event it belongs to.
+struct TimedRecord {
+  RawRecord raw;
+  uint64_t time = 0;
+  std::optional<uint32_t> event;
+};
+
+class TimedSink {
+ public:
+  virtual ~TimedSink() = default;
+  virtual Status OnTimedRecord(const TimedRecord& record) = 0;
+};
+
+// A RecordSink that passes records on in order of time; equal times keep their file order. Records
+// without a time pass at once. FINISHED_ROUND n flushes up to the largest time seen before round
+// n - 1; a record older than what was passed on already is passed on late and counted
+// "perfdata.out_of_order".
+class RoundSorter : public RecordSink {
+ public:
+  RoundSorter(const Reader& reader, TimedSink& sink, Counters& counters);
+  ~RoundSorter() override;
+  Status OnRecord(const RawRecord& raw) override;
+  // At the end: passes all that is held.
+  Status Finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace stackreel::perfdata

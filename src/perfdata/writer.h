@@ -1,0 +1,50 @@
+// Writes perf.data that perf reads: file and pipe mode, features, compressed records.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/error.h"
+#include "base/io.h"
+#include "perfdata/features.h"
+#include "perfdata/reader.h"
+#include "perfdata/record.h"
+#include "perfdata/sample.h"
+
+namespace stackreel::perfdata {
+
+struct WriterOptions {
+  Container container = Container::kFile;
+  Endian endian = kNativeEndian;
+  // zstd level of kernel records (0: none). Compressed as PERF_RECORD_COMPRESSED (81), one stream,
+  // which perf 5.2 and later read.
+  int compression_level = 0;
+};
+
+class Writer {
+ public:
+  // Writes the header and the attrs. Every Event needs its ids. `sink` must outlive the writer.
+  static Result<std::unique_ptr<Writer>> Create(ByteSink& sink, const WriterOptions& options,
+                                                std::vector<Event> events);
+  virtual ~Writer() = default;
+
+  virtual Status WriteRecord(const Record& record) = 0;
+  virtual Status WriteSample(const Sample& sample, uint16_t misc, uint32_t event) = 0;
+  // A record encoded already, in the writer's byte order, with its header. Kernel records are
+  // gathered for compression; user records (from 64 up) go between compressed blocks.
+  virtual Status WriteEncoded(ByteView record) = 0;
+  // Writes out what is gathered. FINISHED_ROUND does so by itself.
+  virtual Status Flush() = 0;
+  // Ends the file: features, then the header again with the sizes. In pipe mode features go out as
+  // HEADER_FEATURE records; they should come early, so SetFeatures may be called before.
+  virtual Status Finish(const std::map<uint32_t, std::vector<uint8_t>>& features) = 0;
+  [[nodiscard]] virtual uint64_t bytes_written() const = 0;
+  // Kernel-record bytes before compression.
+  [[nodiscard]] virtual uint64_t bytes_before_compression() const = 0;
+  // Pipe mode: writes the features now; a no-op in file mode.
+  virtual Status WriteEarlyFeatures(const std::map<uint32_t, std::vector<uint8_t>>& features) = 0;
+};
+
+}  // namespace stackreel::perfdata

@@ -1,0 +1,86 @@
+// Frames, stacks and weights, independent of where they came from.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/counters.h"
+#include "base/interner.h"
+
+namespace stackreel::profile {
+
+using TextId = StringInterner::Id;
+using FrameId = uint32_t;
+using StackId = uint32_t;
+inline constexpr StackId kEmptyStack = UINT32_MAX;
+
+// One function in one module, as far as it was asked to be told apart (line, address).
+struct Frame {
+  TextId function = 0;  // "" with module and address only
+  TextId module = 0;    // short name ("libc.so.6", "[kernel.kallsyms]")
+  TextId file = 0;
+  uint32_t line = 0;
+  uint64_t address = 0;  // svma; 0 unless unresolved or asked for
+  bool inlined = false;
+  bool kernel = false;
+  bool marker = false;  // not code: "[truncated stack]" and the like
+  friend bool operator==(const Frame&, const Frame&) = default;
+};
+
+// A stack is its caller's stack and one frame more.
+struct StackNode {
+  StackId caller = kEmptyStack;
+  FrameId frame = 0;
+};
+
+struct ProfileSample {
+  StackId stack = kEmptyStack;
+  uint64_t weight = 0;  // the period
+  uint64_t time = 0;
+  uint32_t pid = 0, tid = 0, cpu = 0;
+  TextId comm = 0;
+  uint32_t event = 0;
+};
+
+class Profile {
+ public:
+  TextId Intern(std::string_view text) { return strings_.Intern(text); }
+  [[nodiscard]] std::string_view Text(TextId id) const { return strings_.Text(id); }
+  FrameId AddFrame(const Frame& frame);
+  StackId Push(StackId caller, FrameId frame);
+  void AddSample(const ProfileSample& sample) { samples_.push_back(sample); }
+
+  [[nodiscard]] const std::vector<Frame>& frames() const { return frames_; }
+  [[nodiscard]] const std::vector<StackNode>& stacks() const { return stacks_; }
+  [[nodiscard]] const std::vector<ProfileSample>& samples() const { return samples_; }
+  // Frames of a stack, innermost first.
+  [[nodiscard]] std::vector<FrameId> FramesOf(StackId stack) const;
+
+  // What every report states.
+  struct Facts {
+    uint64_t samples = 0, lost = 0;
+    uint64_t user_stacks = 0, complete_stacks = 0;
+    uint64_t frames = 0, unresolved_frames = 0;
+    std::map<std::string, uint64_t> stack_ends;             // StackEndName → samples
+    std::map<std::string, std::string> unresolved_modules;  // module → why
+    std::vector<std::string> events;
+    std::vector<std::string> header;
+    Counters counters;
+    std::string damage;  // not empty: only part of the input was read
+  };
+  Facts facts;
+
+ private:
+  StringInterner strings_;
+  std::vector<Frame> frames_;
+  std::unordered_multimap<uint64_t, FrameId> frame_ids_;
+  std::vector<StackNode> stacks_;
+  std::unordered_map<uint64_t, StackId> stack_ids_;
+  std::vector<ProfileSample> samples_;
+};
+
+}  // namespace stackreel::profile

@@ -1,0 +1,69 @@
+// Records: events → rings → perf.data, unwinding while it runs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/counters.h"
+#include "base/error.h"
+#include "perfdata/attr.h"
+
+namespace stackreel::record {
+
+enum class CallGraph : uint8_t { kNone, kFramePointer, kDwarf, kLbr };
+enum class UnwindWhen : uint8_t { kLive, kLater };
+
+struct RecordOptions {
+  // Target: exactly one of these.
+  std::vector<std::string> command;
+  std::vector<uint32_t> pids, tids;
+  bool system_wide = false;
+  std::vector<uint32_t> cpus;  // system-wide on these only; empty: all online
+
+  std::vector<std::string> events;  // as given to -e; empty: cycles, or cpu-clock without a counter
+  uint64_t frequency = 997;         // samples a second; 0: use period
+  uint64_t period = 0;
+  CallGraph call_graph = CallGraph::kDwarf;
+  uint32_t stack_size = 65528;  // the largest the kernel takes
+  UnwindWhen unwind = UnwindWhen::kLive;
+  std::string output = "perf.data";      // "-": pipe
+  std::optional<int> compression_level;  // unset: 1; 0: none
+  size_t mmap_pages = 0;                 // data pages a ring, a power of two; 0: chosen
+  int64_t delay_ms = 0;                  // -D: -1 starts disabled
+  std::optional<double> duration_s;
+  std::string switch_output;  // "", "signal", a size ("100M") or time ("30s")
+  uint64_t max_size = 0;
+  std::optional<int32_t> clockid;
+  bool all_user = false, all_kernel = false;
+  bool inherit = true;
+  bool buildid_cache = true;         // keep the vDSO and kallsyms in ~/.debug
+  std::vector<std::string> cmdline;  // for the CMDLINE feature
+};
+
+struct RecordSummary {
+  uint64_t samples = 0, lost = 0;
+  uint64_t user_stacks = 0, complete_stacks = 0;
+  uint64_t bytes = 0;
+  double wall_s = 0, cpu_s = 0;  // the recorder's own
+  std::string event;             // what was really recorded
+  std::string fallback;          // "no hardware counter here: recorded cpu-clock"; else empty
+  std::optional<int> exit_code;  // of the command: its code, or 128 + signal
+  Counters counters;
+  std::string ended_by;  // "command ended", "SIGINT", "duration", "disk full: …"
+  std::vector<std::string> files;
+};
+
+// Runs until the target ends, a signal comes, the duration is over, or writing fails. kPermission
+// and kUnsupported errors carry cause and cure; they mean that measuring could not start.
+Result<RecordSummary> Record(const RecordOptions& options,
+                             const std::function<void(const std::string&)>& notice);
+
+// "cycles:u", "cpu-clock", "sched:sched_switch", "r1b0", "L1-dcache-loads", … → attr. kUsage or
+// kNotFound with the nearest names.
+Result<perfdata::Event> ParseEvent(const std::string& text);
+
+}  // namespace stackreel::record

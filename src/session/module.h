@@ -1,0 +1,66 @@
+// A module: one binary (or one kind of memory) that mappings refer to.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/address.h"
+#include "base/build_id.h"
+#include "elf/image.h"
+
+namespace stackreel::session {
+
+using ModuleId = uint32_t;
+inline constexpr ModuleId kNoModule = UINT32_MAX;
+
+enum class ModuleKind : uint8_t {
+  kFile,          // an ELF file
+  kKernel,        // vmlinux, by kallsyms
+  kKernelModule,  // a .ko, or a BPF program's symbol
+  kGuestKernel,
+  kVdso,
+  kVsyscall,
+  kJit,        // anonymous executable memory: a perf map may name it
+  kAnonymous,  // //anon, [heap], [stack], /memfd:… and the like
+};
+
+// `path` is as the recording has it, without " (deleted)". Two modules differ if path, build-id or
+// kind do. For kJit the owner is `pid`, so that its perf map is found.
+struct ModuleKey {
+  ModuleKind kind = ModuleKind::kFile;
+  std::string path;
+  BuildId build_id;
+  uint32_t pid = 0;
+  friend auto operator<=>(const ModuleKey&, const ModuleKey&) = default;
+};
+
+struct Module {
+  ModuleKey key;
+  bool deleted = false;  // the path ended in " (deleted)"
+  // Namespaces of the process that mapped it: whose /proc/PID/root holds the file.
+  uint32_t first_pid = 0;
+  // Executable mappings begin: for kernels and modules, where they are loaded. Svma = avma - bias.
+  Avma kernel_start;
+  // `[kernel.kallsyms]_stext`: the name of the reference symbol, and the address it was linked at.
+  std::string reference_symbol;
+  uint64_t reference_address = 0;
+
+  [[nodiscard]] const std::string& path() const { return key.path; }
+  [[nodiscard]] bool is_kernel() const {
+    return key.kind == ModuleKind::kKernel || key.kind == ModuleKind::kKernelModule ||
+           key.kind == ModuleKind::kGuestKernel;
+  }
+};
+
+// The PT_LOAD segments of a file module, which give svma from file offset. Unset: not known, then
+// svma is file offset, which is right for position-independent files with equal offsets only.
+struct LoadSegment {
+  uint64_t offset = 0, file_size = 0, vaddr = 0, mem_size = 0;
+  bool executable = false;
+};
+
+}  // namespace stackreel::session

@@ -1,0 +1,112 @@
+// Replays records in order of time, and knows at each moment who runs what, mapped where.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/address.h"
+#include "base/counters.h"
+#include "base/error.h"
+#include "base/interner.h"
+#include "perfdata/features.h"
+#include "perfdata/reader.h"
+#include "perfdata/sorter.h"
+#include "session/address_space.h"
+#include "session/module.h"
+
+namespace stackreel::session {
+
+// A pointer-authentication mask pair and where it came from (docs: unwinding).
+enum class MaskSource : uint8_t {
+  kNone,  // x86, or the CPU has none
+  kSample,
+  kSideBand,
+  kHeader,
+  kSimpleperf,
+  kHighestMapping,
+};
+struct PointerMask {
+  uint64_t insn = 0, data = 0;
+  MaskSource source = MaskSource::kNone;
+  friend bool operator==(const PointerMask&, const PointerMask&) = default;
+};
+
+struct Process {
+  uint32_t pid = 0;
+  uint32_t ppid = 0;
+  AddressSpacePtr maps;  // never null
+  std::optional<PointerMask> mask;
+  bool is_32bit = false;
+};
+
+struct Thread {
+  uint32_t pid = 0, tid = 0;
+  StringInterner::Id comm = 0;  // in Session::strings(); "" if not known
+  bool comm_set = false;
+  bool exited = false;
+};
+
+// Where an address is, at the time of the record last applied.
+struct Location {
+  ModuleId module = kNoModule;
+  Svma svma;  // valid if module has one
+  FileOffset offset;
+};
+
+class Session {
+ public:
+  explicit Session(const perfdata::Features& features, Counters& counters);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Takes up a record that changes processes, maps or comms; others do nothing. Records must come
+  // in order of time (perfdata::RoundSorter).
+  Status Apply(const perfdata::TimedRecord& record, const perfdata::RecordContext& context);
+  // The same, for records that are decoded already (live recording).
+  Status Apply(const perfdata::Record& record);
+
+  // The process or thread, made (with no maps) if it was not known.
+  Process& ProcessOf(uint32_t pid);
+  Thread& ThreadOf(uint32_t pid, uint32_t tid);
+  [[nodiscard]] const Thread* FindThread(uint32_t tid) const;
+  [[nodiscard]] const std::unordered_map<uint32_t, std::unique_ptr<Process>>& processes() const;
+  // Text of a thread's comm, ":TID" as perf shows where it is not known.
+  [[nodiscard]] std::string CommOf(const Thread& thread) const;
+
+  // Kernel and modules; guests by machine pid (0: the one guest).
+  [[nodiscard]] const AddressSpacePtr& kernel_maps() const;
+  [[nodiscard]] const AddressSpacePtr& guest_kernel_maps() const;
+
+  // Where `avma` is for a process in a cpu mode (kernel modes ask the kernel's maps).
+  [[nodiscard]] Location Find(const AddressSpace& maps, Avma avma) const;
+
+  [[nodiscard]] const std::vector<Module>& modules() const;
+  ModuleId InternModule(const ModuleKey& key, bool deleted, uint32_t pid);
+  // Set once a module's file is open; then Find gives true svmas.
+  void SetSegments(ModuleId module, std::vector<LoadSegment> segments);
+  [[nodiscard]] const std::vector<LoadSegment>& SegmentsOf(ModuleId module) const;
+  // Called (once a module) when segments are first needed: Find → segments. May be null.
+  void SetSegmentLoader(std::function<std::vector<LoadSegment>(const Module&)> loader);
+
+  // The mask for a process now (see unwinding design: sample, side band, header, maps).
+  [[nodiscard]] PointerMask MaskOf(const Process& process, const perfdata::Sample* sample) const;
+  // The recorded machine: EM_*, from the ARCH feature ("x86_64", "aarch64", …).
+  [[nodiscard]] uint16_t machine() const;
+
+  StringInterner& strings();
+  [[nodiscard]] const StringInterner& strings() const;
+  [[nodiscard]] Counters& counters() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace stackreel::session
