@@ -21,7 +21,7 @@ namespace stackreel::symbolize {
 struct ModuleFiles {
   FileImagePtr main;   // the binary itself (or the vDSO's bytes)
   FileImagePtr debug;  // its separate debug file
-  std::string text;    // kallsyms or a perf map, for kernels and JIT
+  std::string text;    // kallsyms or a perf map, for kernels and JIT; gone once it was parsed
   bool text_is_perf_map = false;
   std::function<FileImagePtr(std::string_view, ByteView)> alt_file;
   std::function<FileImagePtr(std::string_view, std::string_view)> dwo_file;
@@ -62,7 +62,8 @@ class Symbolizer {
   Symbolizer& operator=(const Symbolizer&) = delete;
 
   // The frames at a svma of a module, at least one. `lookup` is the address minus one for return
-  // addresses. The view lives as long as the symbolizer.
+  // addresses. For kernels, their modules and JIT memory svma is avma, as kallsyms and perf maps
+  // have it. The view lives as long as the symbolizer.
   std::span<const SymbolizedFrame> Find(session::ModuleId id, const session::Module& module,
                                         Svma lookup);
   [[nodiscard]] std::string_view Text(StringInterner::Id id) const;
