@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -34,19 +35,32 @@ Error ErrnoError(int error, const std::string& what, const std::string& file = "
 
 // "-" is standard input.
 Result<std::unique_ptr<FileSource>> OpenSource(const std::string& path);
-// Maps a regular file for reading. kNotFound, kPermission, kIo.
+// Maps a regular file for reading. kNotFound, kPermission, kIo. An empty file gives no bytes. If
+// somebody cuts the file short while it is mapped, its lost pages read as zeros.
 Result<FileImagePtr> MapFile(const std::string& path);
 // A whole (small, or /proc) file's text.
 Result<std::string> ReadTextFile(const std::string& path, size_t limit = size_t{1} << 30);
 
-// A file being written beside its target and renamed into place by Commit(); removed otherwise
-// unless Keep() was called. "-" is standard output, which Commit only flushes.
+// A file to write.
 class OutputFile : public ByteSink {
  public:
+  // Written beside `path`, with a buffer, and renamed onto it by Commit(); removed if that is not
+  // called. What is not a regular file (a device, a FIFO) is written directly, and so is "-", the
+  // standard output: its buffer goes out even without Commit().
   static Result<std::unique_ptr<OutputFile>> Create(const std::string& path);
-  // Writes straight into `path` (a recording, which must be readable after a crash).
+  // Writes straight into `path`, without a buffer (a recording, which must be readable after a
+  // crash). What was there is replaced.
   static Result<std::unique_ptr<OutputFile>> CreateInPlace(const std::string& path);
+  // A file without a name, in $TMPDIR or /tmp: gone when closed.
+  static Result<std::unique_ptr<OutputFile>> CreateUnnamed();
+  // Flushes, and puts the file in place. Nothing may be written afterwards.
   virtual Status Commit() = 0;
+  // Reads back what was written (unnamed and in-place regular files).
+  virtual Result<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) = 0;
 };
+
+// Writes all of `bytes` to a descriptor. The error's message names `file`; a full disk is told as
+// such.
+Status WriteAll(int fd, ByteView bytes, const std::string& file);
 
 }  // namespace stackreel::os

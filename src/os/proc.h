@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/build_id.h"
@@ -20,18 +21,24 @@ struct ProcMapping {
 };
 // /proc/PID/maps. A path may hold anything but a newline ("\012" is unescaped).
 Result<std::vector<ProcMapping>> ReadProcMaps(uint32_t pid);
+// Lines that are not of that form are left out.
 std::vector<ProcMapping> ParseProcMaps(std::string_view text);
 
 struct ProcStatus {
   std::string comm;
   uint32_t tgid = 0, ppid = 0;
 };
+// kNotFound if there is no such thread (any more).
 Result<ProcStatus> ReadProcStatus(uint32_t pid, uint32_t tid);
+// In rising order; a process that is gone has no threads.
 std::vector<uint32_t> ListProcesses();
 std::vector<uint32_t> ListThreads(uint32_t pid);
 // "0-3,8" → CPUs; kUsage if it is not such a list.
 Result<std::vector<uint32_t>> ParseCpuList(std::string_view text);
 Result<std::vector<uint32_t>> OnlineCpus();
+// CPUs the machine has, offline ones too.
+uint32_t ConfiguredCpuCount();
+// CPUs this process may run on.
 uint32_t AvailableCpuCount();
 // A number in a file such as /proc/sys/kernel/perf_event_paranoid.
 std::optional<int64_t> ReadNumberFile(const std::string& path);

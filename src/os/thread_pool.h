@@ -7,7 +7,8 @@
 
 namespace stackreel::os {
 
-// `threads` 0: one a CPU this process may run on.
+// `threads` 0: one a CPU this process may run on. The calling thread is one of them, so 1 makes no
+// thread. ParallelFor must not be called from inside its own work, nor by two threads at a time.
 std::unique_ptr<Executor> MakeThreadPool(size_t threads);
 
 }  // namespace stackreel::os

@@ -1,0 +1,385 @@
+#include "os/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <optional>
+#include <system_error>
+#include <vector>
+
+#include "base/check.h"
+
+namespace stackreel::os {
+
+namespace {
+
+ErrorKind KindOfErrno(int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+    case ESRCH:
+      return ErrorKind::kNotFound;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return ErrorKind::kPermission;
+    case EOPNOTSUPP:
+    case ENOSYS:
+      return ErrorKind::kUnsupported;
+    default:
+      return ErrorKind::kIo;
+  }
+}
+
+// ---- Mapped files ----
+//
+// A page of a mapped file that lies past the file's end (somebody truncated it) raises SIGBUS. The
+// handler puts a page of zeros there, if the address is in one of our mappings; it may use only
+// what is async-signal-safe, so the mappings stand in a fixed table of atomics.
+
+struct MappedRange {
+  std::atomic<uintptr_t> start = 0;
+  std::atomic<uintptr_t> end = 0;
+};
+constexpr size_t kMaxMappedRanges = 4096;
+std::array<MappedRange, kMaxMappedRanges> mapped_ranges;
+
+bool InMappedRange(uintptr_t address) {
+  return std::ranges::any_of(mapped_ranges, [address](const MappedRange& range) {
+    return address >= range.start.load(std::memory_order_acquire) &&
+           address < range.end.load(std::memory_order_acquire);
+  });
+}
+
+void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
+  const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  if (InMappedRange(address) &&
+      mmap(reinterpret_cast<void*>(address & ~(page - 1)), page, PROT_READ,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED) {
+    return;
+  }
+  ::signal(signal, SIG_DFL);  // the access happens again, and ends the process as it would have
+}
+
+void InstallBusErrorHandler() {
+  static const bool installed = [] {
+    struct sigaction action = {};
+    action.sa_sigaction = OnBusError;
+    action.sa_flags = SA_SIGINFO;
+    return sigaction(SIGBUS, &action, nullptr) == 0;
+  }();
+  (void)installed;
+}
+
+// The slot taken, or nothing if the table is full (then a truncated file ends us, as it did).
+std::optional<size_t> RegisterRange(uintptr_t start, uintptr_t end) {
+  for (size_t i = 0; i < kMaxMappedRanges; ++i) {
+    uintptr_t free = 0;
+    if (mapped_ranges[i].start.compare_exchange_strong(free, start)) {
+      mapped_ranges[i].end.store(end, std::memory_order_release);
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
+class MappedFile : public FileImage {
+ public:
+  MappedFile(std::string name, void* base, size_t size)
+      : name_(std::move(name)), base_(base), size_(size) {
+    if (base_ == nullptr) return;
+    InstallBusErrorHandler();
+    slot_ = RegisterRange(reinterpret_cast<uintptr_t>(base_),
+                          reinterpret_cast<uintptr_t>(base_) + size_);
+  }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile() override {
+    if (base_ == nullptr) return;
+    if (slot_) {
+      mapped_ranges[*slot_].end.store(0, std::memory_order_release);
+      mapped_ranges[*slot_].start.store(0, std::memory_order_release);
+    }
+    munmap(base_, size_);
+  }
+  [[nodiscard]] std::string_view name() const override { return name_; }
+  [[nodiscard]] ByteView bytes() const override {
+    return {static_cast<const uint8_t*>(base_), size_};
+  }
+
+ private:
+  std::string name_;
+  void* base_;
+  size_t size_;
+  std::optional<size_t> slot_;
+};
+
+// ---- Sources ----
+
+Result<size_t> ReadSome(int fd, std::span<uint8_t> out, std::optional<uint64_t> offset,
+                        const std::string& name) {
+  while (true) {
+    const ssize_t n = offset ? pread(fd, out.data(), out.size(), static_cast<off_t>(*offset))
+                             : read(fd, out.data(), out.size());
+    if (n >= 0) return static_cast<size_t>(n);
+    if (errno != EINTR) return Fail(ErrnoError(errno, "cannot read", name));
+  }
+}
+
+// Reads at `offset` until `out` is full or the file ends.
+Result<size_t> ReadFullyAt(int fd, std::span<uint8_t> out, uint64_t offset,
+                           const std::string& name) {
+  size_t done = 0;
+  while (done < out.size()) {
+    TRY_ASSIGN(const size_t n, ReadSome(fd, out.subspan(done), offset + done, name));
+    if (n == 0) break;
+    done += n;
+  }
+  return done;
+}
+
+class FdSource : public FileSource {
+ public:
+  FdSource(Fd fd, std::string name, std::optional<uint64_t> size)
+      : fd_(std::move(fd)), name_(std::move(name)), size_(size) {}
+  [[nodiscard]] std::string_view name() const override { return name_; }
+  [[nodiscard]] std::optional<uint64_t> size() const override { return size_; }
+  Result<size_t> Read(std::span<uint8_t> out) override {
+    return ReadSome(fd_.get(), out, std::nullopt, name_);
+  }
+  Result<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) override {
+    if (!size_) return Fail(ErrorKind::kUnsupported, "cannot seek in " + name_);
+    return ReadFullyAt(fd_.get(), out, offset, name_);
+  }
+
+ private:
+  Fd fd_;
+  std::string name_;
+  std::optional<uint64_t> size_;
+};
+
+// ---- Outputs ----
+
+struct OutputTarget {
+  std::string name;       // for messages
+  std::string temporary;  // removed unless renamed; empty: none
+  std::string final_path;
+  size_t buffer_size = 0;
+  bool flush_on_close = false;
+};
+
+class FdOutput : public OutputFile {
+ public:
+  FdOutput(Fd fd, OutputTarget target) : fd_(std::move(fd)), target_(std::move(target)) {}
+  FdOutput(Fd fd, std::string name) : fd_(std::move(fd)) { target_.name = std::move(name); }
+  FdOutput(const FdOutput&) = delete;
+  FdOutput& operator=(const FdOutput&) = delete;
+  ~FdOutput() override {
+    if (target_.flush_on_close) (void)Flush();
+    if (!target_.temporary.empty()) unlink(target_.temporary.c_str());
+    if (fd_.get() == STDOUT_FILENO) fd_.Release();
+  }
+
+  Status Write(ByteView bytes) override {
+    if (buffer_.size() + bytes.size() > target_.buffer_size) TRY(Flush());
+    if (bytes.size() >= target_.buffer_size) return WriteAll(fd_.get(), bytes, target_.name);
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+    return {};
+  }
+  Status WriteAt(uint64_t offset, ByteView bytes) override {
+    TRY(Flush());
+    while (!bytes.empty()) {
+      const ssize_t n = pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0 && errno == ESPIPE) {
+        return Fail(ErrorKind::kUnsupported, "cannot seek in " + target_.name);
+      }
+      if (n < 0) return Fail(ErrnoError(errno, "cannot write", target_.name));
+      bytes = bytes.subspan(static_cast<size_t>(n));
+      offset += static_cast<uint64_t>(n);
+    }
+    return {};
+  }
+  Result<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) override {
+    TRY(Flush());
+    return ReadFullyAt(fd_.get(), out, offset, target_.name);
+  }
+  Status Commit() override {
+    TRY(Flush());
+    if (target_.temporary.empty()) return {};
+    if (rename(target_.temporary.c_str(), target_.final_path.c_str()) != 0) {
+      return Fail(ErrnoError(errno, "cannot put in place", target_.name));
+    }
+    target_.temporary.clear();
+    return {};
+  }
+
+ private:
+  Status Flush() {
+    if (buffer_.empty()) return {};
+    Status status = WriteAll(fd_.get(), buffer_, target_.name);
+    buffer_.clear();
+    return status;
+  }
+
+  Fd fd_;
+  OutputTarget target_;
+  std::vector<uint8_t> buffer_;
+};
+
+constexpr size_t kOutputBuffer = size_t{64} << 10;
+constexpr mode_t kOutputMode = 0666;  // less the umask
+
+// Where `path` leads: a symbolic link is followed, so that the link stays.
+std::string ResolveLinks(const std::string& path) {
+  std::array<char, PATH_MAX> resolved;
+  return realpath(path.c_str(), resolved.data()) != nullptr ? resolved.data() : path;
+}
+
+Result<Fd> OpenForWriting(const std::string& path, int flags) {
+  Fd fd(open(path.c_str(), flags | O_CREAT | O_CLOEXEC, kOutputMode));
+  if (!fd.valid()) return Fail(ErrnoError(errno, "cannot create", path));
+  return fd;
+}
+
+}  // namespace
+
+Fd& Fd::operator=(Fd&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) close(fd_);
+    fd_ = std::exchange(other.fd_, -1);
+  }
+  return *this;
+}
+
+Fd::~Fd() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Error ErrnoError(int error, const std::string& what, const std::string& file) {
+  const std::string reason = std::generic_category().message(error);
+  return {KindOfErrno(error), file.empty() ? fmt::format("{}: {}", what, reason)
+                                           : fmt::format("{} {}: {}", what, file, reason)};
+}
+
+Result<std::unique_ptr<FileSource>> OpenSource(const std::string& path) {
+  const bool is_stdin = path == "-";
+  const std::string name = is_stdin ? "standard input" : path;
+  Fd fd(is_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                 : open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return Fail(ErrnoError(errno, "cannot open", name));
+  struct stat info = {};
+  if (fstat(fd.get(), &info) != 0) return Fail(ErrnoError(errno, "cannot read", name));
+  if (S_ISDIR(info.st_mode)) return Fail(ErrnoError(EISDIR, "cannot read", name));
+  // Of a regular file as standard input, part may have been read before us: then it is a stream.
+  std::optional<uint64_t> size;
+  if (S_ISREG(info.st_mode) && lseek(fd.get(), 0, SEEK_CUR) == 0) {
+    size = static_cast<uint64_t>(info.st_size);
+  }
+  return std::make_unique<FdSource>(std::move(fd), name, size);
+}
+
+Result<FileImagePtr> MapFile(const std::string& path) {
+  // O_NONBLOCK: a FIFO under a name found in a recording must not make us wait for its writer.
+  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd.valid()) return Fail(ErrnoError(errno, "cannot open", path));
+  struct stat info = {};
+  if (fstat(fd.get(), &info) != 0) return Fail(ErrnoError(errno, "cannot read", path));
+  if (!S_ISREG(info.st_mode)) {
+    return Fail(ErrorKind::kIo, fmt::format("cannot map {}: not a regular file", path));
+  }
+  const auto size = static_cast<size_t>(info.st_size);
+  if (size == 0) return std::make_shared<MappedFile>(path, nullptr, 0);
+  void* base = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (base == MAP_FAILED) return Fail(ErrnoError(errno, "cannot map", path));
+  return std::make_shared<MappedFile>(path, base, size);
+}
+
+Result<std::string> ReadTextFile(const std::string& path, size_t limit) {
+  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return Fail(ErrnoError(errno, "cannot open", path));
+  std::string text;
+  while (true) {
+    // Files of /proc have no size, so the buffer grows with what was read.
+    const size_t old_size = text.size();
+    const size_t chunk = std::max<size_t>(4096, old_size);
+    text.resize(old_size + chunk);
+    auto n = ReadSome(fd.get(), {reinterpret_cast<uint8_t*>(text.data()) + old_size, chunk},
+                      std::nullopt, path);
+    if (!n) return Fail(std::move(n.error()));
+    text.resize(old_size + *n);
+    if (*n == 0) return text;
+    if (text.size() > limit) {
+      return Fail(ErrorKind::kIo, fmt::format("cannot read {}: larger than {} bytes", path, limit));
+    }
+  }
+}
+
+Status WriteAll(int fd, ByteView bytes, const std::string& file) {
+  while (!bytes.empty()) {
+    const ssize_t n = write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Fail(ErrnoError(errno, "cannot write", file));
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+  return {};
+}
+
+Result<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path) {
+  OutputTarget target;
+  target.name = path;
+  target.buffer_size = kOutputBuffer;
+  if (path == "-") {
+    target.name = "standard output";
+    target.flush_on_close = true;
+    return std::make_unique<FdOutput>(Fd(STDOUT_FILENO), std::move(target));
+  }
+  struct stat info = {};
+  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    TRY_ASSIGN(Fd fd, OpenForWriting(path, O_WRONLY));
+    target.flush_on_close = true;
+    return std::make_unique<FdOutput>(std::move(fd), std::move(target));
+  }
+  target.final_path = ResolveLinks(path);
+  for (int attempt = 0;; ++attempt) {
+    target.temporary = fmt::format("{}.{}-{}.tmp", target.final_path, getpid(), attempt);
+    auto fd = OpenForWriting(target.temporary, O_RDWR | O_EXCL);
+    if (fd) return std::make_unique<FdOutput>(std::move(*fd), std::move(target));
+    if (access(target.temporary.c_str(), F_OK) != 0 || attempt == 100) {
+      fd.error().message = ErrnoError(errno, "cannot create", path).message;
+      return Fail(std::move(fd.error()));
+    }
+  }
+}
+
+Result<std::unique_ptr<OutputFile>> OutputFile::CreateInPlace(const std::string& path) {
+  if (path == "-") {
+    return std::make_unique<FdOutput>(Fd(STDOUT_FILENO), "standard output");
+  }
+  TRY_ASSIGN(Fd fd, OpenForWriting(path, O_RDWR | O_TRUNC));
+  return std::make_unique<FdOutput>(std::move(fd), path);
+}
+
+Result<std::unique_ptr<OutputFile>> OutputFile::CreateUnnamed() {
+  const char* directory = getenv("TMPDIR");
+  std::string path = fmt::format("{}/stackreel-XXXXXX",
+                                 directory != nullptr && *directory != 0 ? directory : "/tmp");
+  Fd fd(mkostemp(path.data(), O_CLOEXEC));
+  if (!fd.valid()) return Fail(ErrnoError(errno, "cannot create a temporary file", path));
+  unlink(path.c_str());
+  return std::make_unique<FdOutput>(std::move(fd), "the temporary file");
+}
+
+}  // namespace stackreel::os

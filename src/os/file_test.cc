@@ -1,0 +1,175 @@
+#include "os/file.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <numeric>
+
+namespace stackreel::os {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A folder of its own for each test.
+class FileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = ::testing::TempDir() + "stackreel-file-XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  [[nodiscard]] std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+  [[nodiscard]] size_t CountFiles() const {
+    return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder_), {}));
+  }
+  static void WriteFile(const std::string& path, std::string_view text) {
+    auto file = OutputFile::CreateInPlace(path);
+    ASSERT_TRUE(file.has_value());
+    ASSERT_TRUE((*file)->Write(AsBytes(text)).has_value());
+  }
+
+  std::string folder_;
+};
+
+TEST_F(FileTest, FdIsClosedOnceWithItsOwner) {
+  int raw = -1;
+  {
+    Fd a(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    raw = a.get();
+    Fd b = std::move(a);
+    EXPECT_FALSE(a.valid());  // NOLINT(bugprone-use-after-move): that is the question
+    EXPECT_EQ(b.get(), raw);
+    EXPECT_NE(fcntl(raw, F_GETFD), -1);
+  }
+  EXPECT_EQ(fcntl(raw, F_GETFD), -1);
+}
+
+TEST_F(FileTest, ErrorsNameFileAndReason) {
+  const auto missing = MapFile(Path("none"));
+  ASSERT_FALSE(missing.has_value());
+  EXPECT_EQ(missing.error().kind, ErrorKind::kNotFound);
+  EXPECT_THAT(missing.error().message, HasSubstr(Path("none") + ": No such file"));
+  EXPECT_EQ(OpenSource(folder_).error().kind, ErrorKind::kIo);
+  EXPECT_EQ(MapFile(folder_).error().kind, ErrorKind::kIo);
+}
+
+TEST_F(FileTest, MappingAFifoDoesNotWait) {
+  ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
+  EXPECT_FALSE(MapFile(Path("fifo")).has_value());
+}
+
+TEST_F(FileTest, MapsBytesAndTheEmptyFile) {
+  WriteFile(Path("a"), "hello");
+  auto image = MapFile(Path("a"));
+  ASSERT_TRUE(image.has_value());
+  EXPECT_EQ(AsText((*image)->bytes()), "hello");
+  WriteFile(Path("empty"), "");
+  auto empty = MapFile(Path("empty"));
+  ASSERT_TRUE(empty.has_value());
+  EXPECT_TRUE((*empty)->bytes().empty());
+}
+
+TEST_F(FileTest, PagesCutOffAMappedFileReadAsZeros) {
+  WriteFile(Path("a"), std::string(3 * 4096, 'x'));
+  auto image = MapFile(Path("a"));
+  ASSERT_TRUE(image.has_value());
+  ASSERT_EQ(truncate(Path("a").c_str(), 4096), 0);
+  const ByteView bytes = (*image)->bytes();
+  EXPECT_EQ(std::accumulate(bytes.begin(), bytes.end(), uint64_t{0}), 4096u * 'x');
+}
+
+TEST_F(FileTest, SourceReadsOnAndAnywhere) {
+  WriteFile(Path("a"), "0123456789");
+  auto source = OpenSource(Path("a"));
+  ASSERT_TRUE(source.has_value());
+  EXPECT_EQ((*source)->size(), 10u);
+  std::array<uint8_t, 4> four = {};
+  EXPECT_EQ((*source)->Read(four), 4u);
+  std::array<uint8_t, 8> eight = {};
+  EXPECT_EQ((*source)->ReadAt(7, eight), 3u);
+  EXPECT_EQ(AsText(ByteView(eight).first(3)), "789");
+  EXPECT_EQ((*source)->ReadAt(11, eight), 0u);
+  EXPECT_EQ((*source)->Read(four), 4u);
+  EXPECT_EQ(AsText(four), "4567");
+}
+
+TEST_F(FileTest, ReadsFilesOfUnknownSizeToTheirEndAndHoldsTheLimit) {
+  auto maps = ReadTextFile("/proc/self/maps");
+  ASSERT_TRUE(maps.has_value());
+  EXPECT_TRUE(maps->ends_with('\n'));
+  WriteFile(Path("a"), std::string(100'000, 'y'));
+  EXPECT_EQ(ReadTextFile(Path("a"))->size(), 100'000u);
+  EXPECT_FALSE(ReadTextFile(Path("a"), 50'000).has_value());
+}
+
+TEST_F(FileTest, OutputAppearsOnlyWhenCommitted) {
+  WriteFile(Path("out"), "old");
+  {
+    auto file = OutputFile::Create(Path("out"));
+    ASSERT_TRUE(file.has_value());
+    ASSERT_TRUE((*file)->Write(AsBytes("new text")).has_value());
+    EXPECT_EQ(*ReadTextFile(Path("out")), "old");
+    ASSERT_TRUE((*file)->WriteAt(0, AsBytes("N")).has_value());
+    ASSERT_TRUE((*file)->Commit().has_value());
+    EXPECT_EQ(*ReadTextFile(Path("out")), "New text");
+  }
+  {
+    auto file = OutputFile::Create(Path("out"));
+    ASSERT_TRUE((*file)->Write(AsBytes("never")).has_value());
+  }
+  EXPECT_EQ(*ReadTextFile(Path("out")), "New text");
+  EXPECT_EQ(CountFiles(), 1u);
+}
+
+TEST_F(FileTest, OutputThroughALinkKeepsTheLink) {
+  WriteFile(Path("real"), "old");
+  ASSERT_EQ(symlink("real", Path("link").c_str()), 0);
+  auto file = OutputFile::Create(Path("link"));
+  ASSERT_TRUE(file.has_value());
+  ASSERT_TRUE((*file)->Write(AsBytes("new")).has_value());
+  ASSERT_TRUE((*file)->Commit().has_value());
+  EXPECT_EQ(*ReadTextFile(Path("real")), "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(Path("link")));
+}
+
+TEST_F(FileTest, OutputToADeviceIsNotReplaced) {
+  auto file = OutputFile::Create("/dev/null");
+  ASSERT_TRUE(file.has_value());
+  ASSERT_TRUE((*file)->Write(AsBytes("x")).has_value());
+  ASSERT_TRUE((*file)->Commit().has_value());
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
+TEST_F(FileTest, AFullDiskIsTold) {
+  auto file = OutputFile::CreateInPlace("/dev/full");
+  ASSERT_TRUE(file.has_value());
+  const Status status = (*file)->Write(AsBytes("x"));
+  ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(status.error().kind, ErrorKind::kIo);
+  EXPECT_THAT(status.error().message, HasSubstr("No space left"));
+}
+
+TEST_F(FileTest, UnnamedFileCanBeReadBack) {
+  auto file = OutputFile::CreateUnnamed();
+  ASSERT_TRUE(file.has_value());
+  ASSERT_TRUE((*file)->Write(AsBytes("abcdef")).has_value());
+  std::array<uint8_t, 3> out = {};
+  EXPECT_EQ((*file)->ReadAt(2, out), 3u);
+  EXPECT_EQ(AsText(out), "cde");
+}
+
+TEST_F(FileTest, MissingFolderIsAnErrorForOutputs) {
+  const auto file = OutputFile::Create(Path("no/such/folder"));
+  ASSERT_FALSE(file.has_value());
+  EXPECT_EQ(file.error().kind, ErrorKind::kNotFound);
+  EXPECT_THAT(file.error().message, HasSubstr("cannot create " + Path("no/such/folder")));
+}
+
+}  // namespace
+}  // namespace stackreel::os

@@ -1,0 +1,94 @@
+#include "os/thread_pool.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/check.h"
+#include "os/proc.h"
+
+namespace stackreel::os {
+
+namespace {
+
+class ThreadPool : public Executor {
+ public:
+  explicit ThreadPool(size_t concurrency) {
+    threads_.reserve(concurrency - 1);
+    for (size_t worker = 1; worker < concurrency; ++worker) {
+      threads_.emplace_back([this, worker] { ThreadMain(worker); });
+    }
+  }
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+  ~ThreadPool() override {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    start_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  [[nodiscard]] size_t concurrency() const override { return threads_.size() + 1; }
+
+  void ParallelFor(size_t count, const std::function<void(size_t, size_t)>& work) override {
+    {
+      const std::lock_guard lock(mutex_);
+      CHECK(work_ == nullptr);
+      work_ = &work;
+      count_ = count;
+      next_.store(0, std::memory_order_relaxed);
+      busy_ = threads_.size();
+      ++round_;
+    }
+    start_.notify_all();
+    TakeIndexes(work, count, 0);
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [this] { return busy_ == 0; });
+    work_ = nullptr;
+  }
+
+ private:
+  void TakeIndexes(const std::function<void(size_t, size_t)>& work, size_t count, size_t worker) {
+    for (size_t i = next_.fetch_add(1); i < count; i = next_.fetch_add(1)) work(i, worker);
+  }
+
+  void ThreadMain(size_t worker) {
+    uint64_t seen = 0;
+    std::unique_lock lock(mutex_);
+    while (true) {
+      start_.wait(lock, [&] { return stopping_ || round_ != seen; });
+      if (stopping_) return;
+      seen = round_;
+      const auto* work = work_;
+      const size_t count = count_;
+      lock.unlock();
+      TakeIndexes(*work, count, worker);
+      lock.lock();
+      if (--busy_ == 0) done_.notify_one();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable start_, done_;
+  std::vector<std::thread> threads_;
+  const std::function<void(size_t, size_t)>* work_ = nullptr;  // while a ParallelFor runs
+  size_t count_ = 0;
+  std::atomic<size_t> next_ = 0;
+  size_t busy_ = 0;     // threads that have not finished this round
+  uint64_t round_ = 0;  // counts the calls of ParallelFor
+  bool stopping_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Executor> MakeThreadPool(size_t threads) {
+  if (threads == 0) threads = AvailableCpuCount();
+  if (threads <= 1) return std::make_unique<InlineExecutor>();
+  return std::make_unique<ThreadPool>(threads);
+}
+
+}  // namespace stackreel::os
