@@ -53,7 +53,7 @@ struct Symbol {
   uint8_t type = 0;     // STT_*
   uint8_t binding = 0;  // STB_*
   uint8_t other = 0;
-  uint16_t section = 0;  // SHN_UNDEF 0: not defined here
+  uint16_t section = 0;  // SHN_UNDEF 0: not defined here; SHN_XINDEX: an index past 65,279
 };
 
 // The bytes of a section: a view into the image, or what they decompressed to.
@@ -82,6 +82,8 @@ struct DebugAltLink {
   BuildId build_id;
 };
 
+class ImageParser;
+
 class Image {
  public:
   // Views `bytes`, which must outlive the image. kDamaged if the ELF header or the program header
@@ -104,7 +106,7 @@ class Image {
   // A section's bytes as they lie in the file; empty for SHT_NOBITS or out of bounds.
   [[nodiscard]] ByteView RawBytes(const Section& section) const;
   // A section's bytes, decompressed where SHF_COMPRESSED (zlib, zstd) or the old ".zdebug" form
-  // says so. Never allocates more than 1,032 times (zlib's limit) the compressed size, or 1 GiB.
+  // says so. Never gives more than 1,032 times (zlib's limit) the compressed size, or 1 GiB.
   [[nodiscard]] Result<SectionBytes> ReadSection(const Section& section) const;
   // Bytes of the file that are loaded at `svma`, up to the end of that segment's file part.
   [[nodiscard]] ByteView BytesAt(Svma svma) const;
@@ -125,6 +127,7 @@ class Image {
   [[nodiscard]] std::optional<FileOffset> OffsetOf(Svma svma) const;
 
  private:
+  friend class ImageParser;
   Image() = default;
   [[nodiscard]] std::vector<Symbol> ReadSymbols(uint32_t section_type) const;
 
