@@ -1,0 +1,197 @@
+#include "cli/program.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+
+#include "cli/help.h"
+#include "os/file.h"
+
+namespace stackreel::cli {
+
+std::vector<std::unique_ptr<Command>> AllCommands() {
+  std::vector<std::unique_ptr<Command>> commands;
+  commands.push_back(MakeCompletionCommand());
+  return commands;
+}
+
+int ExitCodeOf(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kUsage:
+      return kExitUsage;
+    case ErrorKind::kDamaged:
+    case ErrorKind::kNotFound:
+    case ErrorKind::kPermission:
+    case ErrorKind::kUnsupported:
+    case ErrorKind::kIo:
+    case ErrorKind::kInterrupted:
+      return kExitFailed;
+  }
+  return kExitFailed;
+}
+
+int PrintError(const Error& error, const GlobalOptions& global) {
+  const bool color = global.color == ColorWhen::kAlways ||
+                     (global.color == ColorWhen::kAuto && isatty(STDERR_FILENO) != 0 &&
+                      getenv("NO_COLOR") == nullptr);
+  fmt::print(stderr, "{}stackreel: error:{} {}\n", color ? "\x1b[1;31m" : "",
+             color ? "\x1b[0m" : "", error.ToString());
+  if (!error.cure.empty()) {
+    std::string cure = error.cure;
+    for (size_t at = 0; (at = cure.find('\n', at)) != std::string::npos; at += 8) {
+      cure.replace(at, 1, "\n       ");
+    }
+    fmt::print(stderr, "  try: {}\n", cure);
+  }
+  return ExitCodeOf(error.kind);
+}
+
+Program::Program() : app_("profiler and tracer for native Linux programs", "stackreel") {
+  app_.set_help_flag("-h,--help", "Show the help of a command");
+  app_.set_version_flag("--version", "stackreel " STACKREEL_VERSION, "Show the version");
+  app_.add_option("--color", color_, "Colour the output; auto: on a terminal, unless NO_COLOR")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  app_.add_flag("--no-progress", global_.no_progress, "Show no progress on a terminal");
+  app_.add_flag("-q,--quiet", global_.quiet, "Print only the answer and errors");
+  app_.add_flag("-v,--verbose", global_.verbose, "Say more; twice: much more");
+  app_.add_option("--threads", global_.threads, "Use N threads; 0: all CPUs");
+  app_.require_subcommand(0, 1);
+  app_.fallthrough();
+  for (std::unique_ptr<Command>& command : AllCommands()) {
+    CLI::App* sub = app_.add_subcommand(command->name(), command->summary());
+    sub->set_help_flag("-h,--help")->group("");
+    sub->fallthrough();
+    command->AddOptions(*sub);
+    commands_.push_back(Entry{std::move(command), sub});
+  }
+}
+
+std::vector<CommandDoc> Program::Docs() const {
+  std::vector<CommandDoc> docs;
+  docs.reserve(commands_.size());
+  for (const Entry& entry : commands_) {
+    docs.push_back(DescribeCommand(*entry.command, *entry.app));
+  }
+  return docs;
+}
+
+std::string Program::Suggestion(const std::string& word, const std::string& command) const {
+  std::vector<std::string> words;
+  for (const Entry& entry : commands_) {
+    if (command.empty()) words.emplace_back(entry.command->name());
+    if (entry.command->name() != command) continue;
+    const CommandDoc doc = DescribeCommand(*entry.command, *entry.app);
+    for (const auto* options : {&doc.options, &doc.global_options}) {
+      for (const OptionDoc& option : *options) {
+        words.insert(words.end(), option.names.begin(), option.names.end());
+      }
+    }
+  }
+  if (command.empty()) words.emplace_back("help");
+  return Nearest(word, words);
+}
+
+int Program::UsageError(const std::string& message, const std::string& command) const {
+  Error error(ErrorKind::kUsage, message);
+  error.cure = command.empty() ? "stackreel help" : "stackreel help " + command;
+  return PrintError(error, global_);
+}
+
+int Program::RunHelp(const std::vector<std::string>& args) const {
+  const std::vector<CommandDoc> docs = Docs();
+  bool man = false;
+  std::string name;
+  for (const std::string& arg : args) {
+    if (arg == "--man") {
+      man = true;
+    } else if (name.empty() && !arg.starts_with("-")) {
+      name = arg;
+    } else {
+      return UsageError("help: unexpected argument '" + arg + "'", "");
+    }
+  }
+  const CommandDoc* found = nullptr;
+  for (const CommandDoc& doc : docs) {
+    if (doc.name == name) found = &doc;
+  }
+  if (found == nullptr && !name.empty()) {
+    const std::string near = Suggestion(name, "");
+    return UsageError(fmt::format("there is no command '{}'{}", name,
+                                  near.empty() ? "" : "; did you mean '" + near + "'?"),
+                      "");
+  }
+  if (man) {
+    fmt::print("{}", ManPage(found, docs));
+  } else {
+    fmt::print("{}", found != nullptr ? HelpText(*found) : ProgramHelpText(docs));
+  }
+  return kExitDone;
+}
+
+int Program::RunCommand(Entry& entry) {
+  std::string config_text;
+  const std::string config = ConfigPath();
+  if (!config.empty() && access(config.c_str(), R_OK) == 0) {
+    Result<std::string> text = os::ReadTextFile(config);
+    if (!text) return PrintError(text.error(), global_);
+    config_text = std::move(*text);
+  }
+  if (Status status = ApplySettings(*entry.app, config_text, config); !status) {
+    return PrintError(status.error(), global_);
+  }
+  global_.color = color_ == "always"  ? ColorWhen::kAlways
+                  : color_ == "never" ? ColorWhen::kNever
+                                      : ColorWhen::kAuto;
+  Result<int> code = entry.command->Run(global_);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    return PrintError(Error(ErrorKind::kIo, "cannot write to standard output"), global_);
+  }
+  return code ? *code : PrintError(code.error(), global_);
+}
+
+int Program::Run(int argc, const char* const* argv) {
+  const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
+  if (args.empty()) {
+    fmt::print(stderr, "{}", ProgramHelpText(Docs()));
+    return kExitUsage;
+  }
+  if (args[0] == "help") return RunHelp({args.begin() + 1, args.end()});
+  const bool known = std::any_of(commands_.begin(), commands_.end(), [&](const Entry& entry) {
+    return args[0] == entry.command->name();
+  });
+  if (!args[0].starts_with("-") && !known) return RunHelp({args[0]});  // says which is near
+  std::string command;
+  try {
+    app_.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    for (const Entry& entry : commands_) {
+      if (entry.app->parsed() || args[0] == entry.command->name()) {
+        return RunHelp({entry.command->name()});
+      }
+    }
+    return RunHelp({});
+  } catch (const CLI::CallForVersion&) {
+    fmt::print("stackreel {}\n", STACKREEL_VERSION);
+    return kExitDone;
+  } catch (const CLI::ParseError& error) {
+    for (const Entry& entry : commands_) {
+      if (entry.app->parsed() || args[0] == entry.command->name()) command = entry.command->name();
+    }
+    std::string message = error.what();
+    for (const std::string& arg : args) {
+      if (!arg.starts_with("-") || message.find(arg) == std::string::npos) continue;
+      const std::string near = Suggestion(arg.substr(0, arg.find('=')), command);
+      if (!near.empty() && near != arg) message += "; did you mean " + near + "?";
+    }
+    return UsageError(command.empty() ? message : command + ": " + message, command);
+  }
+  for (Entry& entry : commands_) {
+    if (entry.app->parsed()) return RunCommand(entry);
+  }
+  return UsageError("no command given", "");
+}
+
+}  // namespace stackreel::cli

@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+"""Checks the documents: links lead somewhere, ARCHITECTURE.md is short and has every folder."""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+MAX_ARCHITECTURE_LINES = 150
+
+
+def documents():
+    yield from ROOT.glob("*.md")
+    yield from (ROOT / "docs").rglob("*.md")
+
+
+def main():
+    problems = []
+    for path in sorted(documents()):
+        for link in LINK.findall(path.read_text()):
+            if "://" not in link and not (path.parent / link).exists():
+                problems.append(f"{path.relative_to(ROOT)}: link to {link} leads nowhere")
+    architecture = (ROOT / "ARCHITECTURE.md").read_text()
+    lines = architecture.count("\n")
+    if lines > MAX_ARCHITECTURE_LINES:
+        problems.append(f"ARCHITECTURE.md: {lines} lines, at most {MAX_ARCHITECTURE_LINES}")
+    for folder in sorted((ROOT / "src").iterdir()):
+        if folder.is_dir() and f"`{folder.name}/`" not in architecture:
+            problems.append(f"ARCHITECTURE.md: nothing is said of `{folder.name}/`")
+    print("\n".join(problems) if problems else "docs: links lead somewhere, every folder is told of")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
