@@ -24,7 +24,7 @@ std::vector<std::string> ChoicesOf(const std::string& type_name) {
 }
 
 std::string ValueName(const CLI::Option& option, const std::vector<std::string>& choices) {
-  if (option.get_type_size() == 0) return "";
+  if (option.get_items_expected_max() == 0) return "";  // a flag
   if (!choices.empty()) {
     std::string out;
     for (const std::string& choice : choices) out += (out.empty() ? "" : "|") + choice;

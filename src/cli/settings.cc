@@ -24,7 +24,7 @@ std::string EnvironmentName(const std::string& command, const std::string& optio
 Status SetOption(CLI::Option& option, const std::vector<std::string>& values,
                  const std::string& where) {
   try {
-    if (option.get_type_size() == 0) {
+    if (option.get_items_expected_max() == 0) {  // a flag
       const int64_t count = CLI::detail::to_flag_value(values.empty() ? "true" : values[0]);
       if (count <= 0) return {};
       for (int64_t i = 0; i < count; ++i) option.add_result("true");
