@@ -114,6 +114,8 @@ class Image {
   // All symbols of .symtab, or of .dynsym; undefined ones too. Bad entries are left out.
   [[nodiscard]] std::vector<Symbol> ReadSymtab() const { return ReadSymbols(/*SHT_SYMTAB*/ 2); }
   [[nodiscard]] std::vector<Symbol> ReadDynsym() const { return ReadSymbols(/*SHT_DYNSYM*/ 11); }
+  // .dynsym as relocations index it: entry 0 and bad entries are there, with empty names.
+  [[nodiscard]] std::vector<Symbol> ReadDynsymTable() const;
 
   // From a PT_NOTE or SHT_NOTE.
   [[nodiscard]] std::optional<BuildId> ReadBuildId() const;
@@ -130,6 +132,7 @@ class Image {
   friend class ImageParser;
   Image() = default;
   [[nodiscard]] std::vector<Symbol> ReadSymbols(uint32_t section_type) const;
+  [[nodiscard]] std::vector<Symbol> ReadSymbolTable(uint32_t section_type) const;
 
   ByteView bytes_;
   Class class_ = Class::k64;

@@ -35,7 +35,7 @@ Symbol ReadSymbol(ByteReader& reader, Class elf_class, uint32_t* name_offset) {
 
 }  // namespace
 
-std::vector<Symbol> Image::ReadSymbols(uint32_t section_type) const {
+std::vector<Symbol> Image::ReadSymbolTable(uint32_t section_type) const {
   std::vector<Symbol> symbols;
   const auto section = std::ranges::find(sections_, section_type, &Section::type);
   if (section == sections_.end() || section->link >= sections_.size()) return symbols;
@@ -44,17 +44,25 @@ std::vector<Symbol> Image::ReadSymbols(uint32_t section_type) const {
   const size_t least = class_ == Class::k64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
   const size_t entry_size = std::max<uint64_t>(section->entry_size, least);
   const size_t count = bytes.size() / entry_size;
-  symbols.reserve(count);
-  for (size_t i = 1; i < count; ++i) {  // entry 0 is reserved
+  symbols.resize(count);
+  for (size_t i = 1; i < count; ++i) {
     ByteReader reader(bytes.subspan(i * entry_size, least), endian_);
     uint32_t name_offset = 0;
-    Symbol symbol = ReadSymbol(reader, class_, &name_offset);
+    symbols[i] = ReadSymbol(reader, class_, &name_offset);
     if (name_offset >= names.size()) continue;
     const size_t end = names.find('\0', name_offset);
     if (end == std::string_view::npos) continue;
-    symbol.name = names.substr(name_offset, end - name_offset);
-    symbols.push_back(symbol);
+    symbols[i].name = names.substr(name_offset, end - name_offset);
   }
+  return symbols;
+}
+
+std::vector<Symbol> Image::ReadDynsymTable() const { return ReadSymbolTable(SHT_DYNSYM); }
+
+std::vector<Symbol> Image::ReadSymbols(uint32_t section_type) const {
+  std::vector<Symbol> symbols = ReadSymbolTable(section_type);
+  // Entry 0 is reserved; a name outside the string table has null data, an empty one has not.
+  std::erase_if(symbols, [](const Symbol& symbol) { return symbol.name.data() == nullptr; });
   return symbols;
 }
 

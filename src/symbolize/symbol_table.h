@@ -15,29 +15,35 @@ namespace stackreel::symbolize {
 
 struct SymbolRange {
   Svma start, end;
-  std::string_view name;  // as in the file (mangled)
+  std::string_view name;  // as in the file (mangled); "name@plt" for a PLT stub
 };
 
-// Sorted, one symbol an address: of several the one perf prefers (function over notype, global over
-// weak over local, fewer leading underscores, longer). Symbols of size 0 reach to the next one.
+// Sorted by start, one symbol an address, chosen as perf 6.1 chooses (the rules stand in
+// symbol_table.cc, each with a test).
 class SymbolTable {
  public:
   SymbolTable() = default;
-  // From .symtab of `main` and `debug` (either may be null), .dynsym, .gnu_debugdata, and PLT stubs
-  // ("name@plt"). Copies what it needs.
+  // From .symtab of `debug`, else of `main`, else .gnu_debugdata; then .dynsym and PLT stubs of
+  // `main`. Either may be null. Copies what it needs.
   static SymbolTable FromElf(const elf::Image* main, const elf::Image* debug);
-  // /proc/kallsyms text: "ADDRESS TYPE NAME [MODULE]"; `module` empty: the kernel proper.
+  // /proc/kallsyms text: "ADDRESS TYPE NAME [MODULE]"; `module` (without brackets) empty: the
+  // kernel proper.
   static SymbolTable FromKallsyms(std::string_view text, std::string_view module);
   // perf-PID.map text: "START SIZE NAME" in hex; bad lines are counted in `bad_lines`.
   static SymbolTable FromPerfMap(std::string_view text, uint64_t* bad_lines);
 
+  // The symbol that holds `svma`; of nested ones the innermost. Null if none does.
   [[nodiscard]] const SymbolRange* Find(Svma svma) const;
   [[nodiscard]] const std::vector<SymbolRange>& symbols() const { return symbols_; }
   [[nodiscard]] bool empty() const { return symbols_.empty(); }
 
  private:
-  std::string names_;  // NUL-separated; symbols_ point into it
+  friend class SymbolTableBuilder;
+  std::vector<char> names_;  // symbols_ point into it; a vector, so that moving moves no byte
   std::vector<SymbolRange> symbols_;
+  // For each symbol the index of the nearest one before it that reaches past its start, or
+  // kNone; empty if no two symbols overlap.
+  std::vector<uint32_t> enclosing_;
 };
 
 // C++ (Itanium ABI) and Rust (legacy and v0) names, readable; others come back as they are.

@@ -1,0 +1,83 @@
+// Which entries of an ELF file's symbol tables name code or data.
+#include <elf.h>
+
+#include <vector>
+
+#include "symbolize/plt.h"
+#include "symbolize/symbol_table.h"
+#include "symbolize/symbol_table_builder.h"
+
+namespace stackreel::symbolize {
+
+namespace {
+
+// "$x", "$d.12" and the like mark code and data in ARM files (AAELF64, "Mapping symbols").
+bool IsMappingSymbol(std::string_view name) {
+  return name.size() >= 2 && name[0] == '$' &&
+         std::string_view("adtx").find(name[1]) != std::string_view::npos &&
+         (name.size() == 2 || name[2] == '.');
+}
+
+bool HoldsTextOrData(const elf::Section& section) {
+  return section.name.find("text") != std::string_view::npos ||
+         section.name.find("data") != std::string_view::npos;
+}
+
+bool Names(const elf::Image& image, const elf::Symbol& symbol) {
+  if (symbol.name.empty() || symbol.section == SHN_UNDEF || symbol.section == SHN_ABS) return false;
+  const bool arm = image.machine() == EM_ARM || image.machine() == EM_AARCH64;
+  if (arm && IsMappingSymbol(symbol.name)) return false;
+  switch (symbol.type) {
+    case STT_FUNC:
+    case STT_GNU_IFUNC:
+    case STT_OBJECT:
+      return true;
+    case STT_NOTYPE: {
+      const uint8_t visibility = symbol.other & 3;
+      return visibility != STV_HIDDEN && visibility != STV_INTERNAL &&
+             symbol.section < image.sections().size() &&
+             HoldsTextOrData(image.sections()[symbol.section]);
+    }
+    default:
+      return false;
+  }
+}
+
+void AddSymbols(const elf::Image& image, const std::vector<elf::Symbol>& symbols,
+                SymbolTableBuilder& builder) {
+  for (const elf::Symbol& symbol : symbols) {
+    if (!Names(image, symbol)) continue;
+    const uint64_t end = symbol.value + symbol.size;
+    builder.Add({.start = symbol.value,
+                 .end = end < symbol.value ? symbol.value : end,
+                 .name = symbol.name,
+                 .type = symbol.type,
+                 .binding = symbol.binding});
+  }
+}
+
+}  // namespace
+
+SymbolTable SymbolTable::FromElf(const elf::Image* main, const elf::Image* debug) {
+  SymbolTableBuilder builder;
+  if (debug != nullptr) AddSymbols(*debug, debug->ReadSymtab(), builder);
+  if (main != nullptr && builder.size() == 0) AddSymbols(*main, main->ReadSymtab(), builder);
+  std::vector<uint8_t> mini;  // outlives the builder's use of its names
+  if (main != nullptr && builder.size() == 0) {
+    if (auto bytes = main->ReadGnuDebugdata()) {
+      mini = std::move(*bytes);
+      if (const auto inner = elf::Image::Parse(mini)) {
+        AddSymbols(*inner, inner->ReadSymtab(), builder);
+      }
+    }
+  }
+  if (main != nullptr) AddSymbols(*main, main->ReadDynsym(), builder);
+  builder.Settle(UnsizedEnd::kNextSymbol);
+  if (main != nullptr) {
+    AddPltSymbols(*main, builder);
+    builder.Settle(UnsizedEnd::kNextSymbol);
+  }
+  return std::move(builder).Build();
+}
+
+}  // namespace stackreel::symbolize

@@ -1,0 +1,53 @@
+// Gathers symbols from several tables, then makes one sorted SymbolTable of them.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "symbolize/symbol_table.h"
+
+namespace stackreel::symbolize {
+
+// A symbol of some table. `name` must live until Build.
+struct SymbolCandidate {
+  uint64_t start = 0;
+  uint64_t end = 0;  // equal to start: size not known
+  std::string_view name = {};
+  uint8_t type = 0;     // STT_*
+  uint8_t binding = 0;  // STB_*
+};
+
+// Where a symbol without a size ends.
+enum class UnsizedEnd : uint8_t {
+  kNextSymbol,
+  // kallsyms: the gap between the kernel and a module is not the last symbol's.
+  kNextSymbolOfSameModule,
+};
+
+class SymbolTableBuilder {
+ public:
+  void Add(const SymbolCandidate& candidate) { candidates_.push_back(candidate); }
+  // The same, for a name that is made up: the builder keeps it.
+  void AddNamed(SymbolCandidate candidate, std::string name) {
+    candidate.name = made_names_.emplace_back(std::move(name));
+    Add(candidate);
+  }
+  [[nodiscard]] size_t size() const { return candidates_.size(); }
+
+  // Sorts what was added, ends what has no end, keeps one symbol an address. May be called again
+  // after more was added: what is there stays as it is, as perf adds PLT stubs to a finished table.
+  void Settle(UnsizedEnd unsized);
+  SymbolTable Build() &&;
+
+ private:
+  std::vector<SymbolCandidate> candidates_;
+  std::deque<std::string> made_names_;
+};
+
+// True if perf prefers `b` to `a`, which stands before it at the same address.
+bool PrefersSecond(const SymbolCandidate& a, const SymbolCandidate& b);
+
+}  // namespace stackreel::symbolize
