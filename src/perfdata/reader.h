@@ -30,6 +30,11 @@ class EventTable {
   [[nodiscard]] std::optional<uint32_t> IndexOf(const RawRecord& raw, Endian endian) const;
   // The record's time: of SAMPLE's TIME or the trailer's; nothing if the event carries none.
   [[nodiscard]] std::optional<uint64_t> TimeOf(const RawRecord& raw, Endian endian) const;
+  // The same for who knows the event already.
+  [[nodiscard]] std::optional<uint64_t> TimeOf(const RawRecord& raw, Endian endian,
+                                               uint32_t event) const;
+  // Whether an event has that id.
+  [[nodiscard]] bool HasId(uint64_t id) const { return by_id_.contains(id); }
 
   void Add(Event event);
   void AddIds(uint32_t event, const std::vector<uint64_t>& ids);
@@ -37,7 +42,18 @@ class EventTable {
   void SetEventName(uint32_t event, std::string name);
 
  private:
+  // Where an event's records have id and time: from the payload's start in SAMPLE, back from the
+  // record's end in other kernel records.
+  struct Layout {
+    std::optional<uint32_t> sample_id, sample_time, trailer_id, trailer_time;
+    friend bool operator==(const Layout&, const Layout&) = default;
+  };
+  static Layout LayoutOf(const Attr& attr);
+  static std::optional<uint64_t> IdOf(const RawRecord& raw, const Layout& layout, Endian endian);
+
   std::vector<Event> events_;
+  std::vector<Layout> layouts_;  // beside events_
+  bool layouts_agree_ = true;
   std::unordered_map<uint64_t, uint32_t> by_id_;
 };
 

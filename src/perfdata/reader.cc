@@ -1,0 +1,347 @@
+#include "perfdata/reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/byte_reader.h"
+#include "base/check.h"
+#include "perfdata/block_stream.h"
+#include "perfdata/header.h"
+#include "perfdata/tokenizer.h"
+
+namespace stackreel::perfdata {
+namespace {
+
+// The smallest perf_event_attr and the ids section behind it.
+constexpr uint64_t kMinAttrEntry = 64 + 16;
+// What is kept in memory of a file that comes through a pipe: what lies before and behind the data.
+constexpr size_t kMaxUnseekable = size_t{256} << 20;
+
+uint64_t EndOf(const Section& section) {
+  return section.size > UINT64_MAX - section.offset ? UINT64_MAX : section.offset + section.size;
+}
+
+// Reads sections of a file that can be sought in, or of the part of it that is in memory. All
+// sections together are no larger than the file, or somebody made them overlap to fill our memory.
+class SectionReader {
+ public:
+  SectionReader(FileSource& source, uint64_t size) : source_(&source), end_(size), left_(size) {}
+  SectionReader(ByteView window, uint64_t base)
+      : window_(window), base_(base), end_(base + window.size()), left_(window.size()) {}
+
+  // As much of it as there is.
+  Result<std::vector<uint8_t>> Read(Section section) {
+    if (section.offset < base_ || section.offset > end_) return std::vector<uint8_t>();
+    const uint64_t size = std::min({section.size, end_ - section.offset, left_});
+    left_ -= size;
+    std::vector<uint8_t> bytes(size);
+    if (source_ == nullptr) {
+      std::copy_n(window_.begin() + static_cast<std::ptrdiff_t>(section.offset - base_), size,
+                  bytes.begin());
+    } else {
+      TRY_ASSIGN(const size_t got, source_->ReadAt(section.offset, bytes));
+      bytes.resize(got);
+    }
+    return bytes;
+  }
+
+ private:
+  FileSource* source_ = nullptr;
+  ByteView window_;
+  uint64_t base_ = 0;
+  uint64_t end_;
+  uint64_t left_;
+};
+
+class StreamReader : public Reader {
+ public:
+  explicit StreamReader(FileSource& source) : source_(source) {}
+  Status ReadHeaders();
+
+  [[nodiscard]] Container container() const override {
+    return header_.is_pipe() ? Container::kPipe : Container::kFile;
+  }
+  [[nodiscard]] Endian endian() const override { return header_.endian; }
+  [[nodiscard]] const EventTable& events() const override { return events_; }
+  [[nodiscard]] const Features& features() const override { return features_; }
+  [[nodiscard]] const Counters& counters() const override { return counters_; }
+  [[nodiscard]] uint64_t position() const override { return stream_->offset(); }
+  [[nodiscard]] uint64_t total() const override {
+    return std::min(source_.size().value_or(0), data_end());
+  }
+  Result<ReadEnd> ReadAll(RecordSink& sink) override;
+
+ private:
+  [[nodiscard]] bool unfinished() const { return !header_.is_pipe() && header_.data.size == 0; }
+  [[nodiscard]] uint64_t data_end() const {
+    return header_.is_pipe() || unfinished() ? BlockStream::kToTheEnd : EndOf(header_.data);
+  }
+  Status ReadSeekable(uint64_t size);
+  Status ReadUnseekable();
+  Status ReadAttrs(SectionReader& sections);
+  Status ReadFeatures(SectionReader& sections);
+  Status ReadTail();
+  void TakeFeature(uint64_t feature, ByteView bytes);
+  void TakeNames();
+  void TakeUp(const RawRecord& raw);
+  void TakeUpDecoded(const Record& record);
+  void TakeAttr(const HeaderAttr& header_attr);
+
+  FileSource& source_;
+  FileHeader header_;
+  std::optional<BlockStream> stream_;
+  EventTable events_;
+  Features features_;
+  Counters counters_;
+  bool was_read_ = false;
+};
+
+Status StreamReader::ReadHeaders() {
+  const std::optional<uint64_t> size = source_.size();
+  if (size) {
+    stream_.emplace(source_, 0, BlockStream::kToTheEnd);
+  } else {
+    stream_.emplace(source_);
+  }
+  TRY(stream_->Ensure(kPipeHeaderSize));
+  if (stream_->available() >= kPipeHeaderSize) {
+    TRY_ASSIGN(header_, ParseHeader(stream_->view().first(kPipeHeaderSize)));
+  }
+  if (header_.is_pipe()) {
+    stream_->Advance(kPipeHeaderSize);
+    return {};
+  }
+  TRY(stream_->Ensure(kFileHeaderSize));
+  TRY_ASSIGN(header_, ParseHeader(stream_->view()));
+  return size ? ReadSeekable(*size) : ReadUnseekable();
+}
+
+Status StreamReader::ReadSeekable(uint64_t size) {
+  SectionReader sections(source_, size);
+  TRY(ReadAttrs(sections));
+  TRY(ReadFeatures(sections));
+  stream_.emplace(source_, header_.data.offset, data_end());
+  return {};
+}
+
+// A file that comes through a pipe: what lies before the data is kept, what lies behind it is read
+// when the data was.
+Status StreamReader::ReadUnseekable() {
+  if (EndOf(header_.attrs) > header_.data.offset) {
+    return Fail(
+        Error(ErrorKind::kUnsupported,
+              "the events are described behind the data, and this input cannot be sought in")
+            .AtOffset(header_.attrs.offset)
+            .WithCure("give the file by its name instead of through a pipe"));
+  }
+  if (header_.data.offset > kMaxUnseekable) {
+    return Fail(Error(ErrorKind::kDamaged,
+                      fmt::format("the data is said to begin at {:#x}", header_.data.offset))
+                    .AtOffset(40));
+  }
+  TRY_ASSIGN(const size_t ready, stream_->Ensure(header_.data.offset));
+  const size_t before = std::min<uint64_t>(ready, header_.data.offset);
+  SectionReader sections(stream_->view().first(before), 0);
+  TRY(ReadAttrs(sections));
+  stream_->Advance(before);
+  stream_->SetEnd(data_end());
+  return {};
+}
+
+Status StreamReader::ReadAttrs(SectionReader& sections) {
+  if (header_.attrs.size == 0) return {};
+  if (header_.attr_size < kMinAttrEntry) {
+    return Fail(Error(ErrorKind::kDamaged,
+                      fmt::format("the header gives the size of an event as {}; at least {} was "
+                                  "expected",
+                                  header_.attr_size, kMinAttrEntry))
+                    .AtOffset(16));
+  }
+  TRY_ASSIGN(const std::vector<uint8_t> bytes, sections.Read(header_.attrs));
+  const uint64_t count = bytes.size() / header_.attr_size;
+  if (count < header_.attrs.size / header_.attr_size) counters_.Add("perfdata.bad_attr");
+  std::optional<Error> first_error;
+  for (uint64_t i = 0; i < count; ++i) {
+    const ByteView entry = ByteView(bytes).subspan(i * header_.attr_size, header_.attr_size);
+    Result<Attr> attr = DecodeAttr(entry.first(entry.size() - 16), header_.endian);
+    if (!attr) {
+      counters_.Add("perfdata.bad_attr");
+      if (!first_error) first_error = std::move(attr.error());
+      continue;
+    }
+    ByteReader ids_section(entry.last(16), header_.endian);
+    const uint64_t ids_offset = ids_section.U64();
+    const uint64_t ids_size = ids_section.U64();
+    TRY_ASSIGN(const std::vector<uint8_t> ids, sections.Read({ids_offset, ids_size}));
+    if (ids.size() < ids_size) counters_.Add("perfdata.bad_ids");
+    Event event;
+    event.attr = std::move(*attr);
+    for (ByteReader reader(ids, header_.endian); reader.remaining() >= 8;) {
+      event.ids.push_back(reader.U64());
+    }
+    events_.Add(std::move(event));
+  }
+  if (!events_.events().empty()) return {};
+  if (first_error) return Fail(std::move(*first_error).AtOffset(header_.attrs.offset));
+  return Fail(Error(ErrorKind::kDamaged, "the descriptions of the events are cut off")
+                  .AtOffset(header_.attrs.offset));
+}
+
+// Behind the data there is a Section for each feature, ascending, and what they hold behind those.
+Status StreamReader::ReadFeatures(SectionReader& sections) {
+  const std::vector<uint32_t> list = header_.FeatureList();
+  if (unfinished() || list.empty()) return {};
+  TRY_ASSIGN(const std::vector<uint8_t> table, sections.Read({data_end(), 16 * list.size()}));
+  ByteReader reader(table, header_.endian);
+  for (const uint32_t feature : list) {
+    const uint64_t offset = reader.U64();
+    const uint64_t size = reader.U64();
+    if (!reader.ok()) {
+      counters_.Add("perfdata.missing_feature");
+      continue;
+    }
+    TRY_ASSIGN(const std::vector<uint8_t> bytes, sections.Read({offset, size}));
+    if (bytes.size() < size) {
+      counters_.Add("perfdata.missing_feature");
+      if (bytes.empty()) continue;
+    }
+    TakeFeature(feature, bytes);
+  }
+  TakeNames();
+  if (features_.raw.contains(static_cast<uint32_t>(Feature::kDirFormat))) {
+    return Fail(Error(ErrorKind::kUnsupported,
+                      "this is the first file of a directory that perf record --threads made; its "
+                      "samples are in the files beside it")
+                    .WithCure("record without --threads"));
+  }
+  return {};
+}
+
+Status StreamReader::ReadTail() {
+  stream_->SetEnd(BlockStream::kToTheEnd);
+  TRY(stream_->Ensure(kMaxUnseekable));
+  SectionReader sections(stream_->view(), stream_->offset());
+  return ReadFeatures(sections);
+}
+
+void StreamReader::TakeFeature(uint64_t feature, ByteView bytes) {
+  if (feature >= kFeatureBits) {
+    counters_.Add("perfdata.unknown_feature");
+    return;
+  }
+  const auto number = static_cast<uint32_t>(feature);
+  const bool known = (number > 0 && number <= static_cast<uint32_t>(Feature::kClnSize)) ||
+                     number == static_cast<uint32_t>(Feature::kStackreelPacMask);
+  if (!known) counters_.Add("perfdata.unknown_feature");
+  DecodeFeature(number, bytes, header_.endian, features_, counters_);
+}
+
+// Names from EVENT_DESC, which lists the events in their order; for tracepoints without one, the
+// name in TRACING_DATA.
+void StreamReader::TakeNames() {
+  const bool same_order = features_.event_desc.size() == events_.events().size();
+  for (uint32_t i = 0; i < features_.event_desc.size(); ++i) {
+    const Event& described = features_.event_desc[i];
+    if (described.name.empty()) continue;
+    if (same_order) {
+      events_.SetEventName(i, described.name);
+    } else if (!described.ids.empty()) {
+      events_.SetName(described.ids.front(), described.name);
+    }
+  }
+  for (uint32_t i = 0; i < events_.events().size(); ++i) {
+    const Event& event = events_.events()[i];
+    if (event.attr.type != kTypeTracepoint) continue;
+    const auto it = features_.tracepoint_names.find(event.attr.config);
+    if (it != features_.tracepoint_names.end() && event.name == AttrName(event.attr)) {
+      events_.SetEventName(i, it->second);
+    }
+  }
+}
+
+void StreamReader::TakeUp(const RawRecord& raw) {
+  switch (raw.record_type()) {
+    case RecordType::kHeaderTracingData:
+      TakeFeature(static_cast<uint64_t>(Feature::kTracingData), raw.extra);
+      TakeNames();
+      return;
+    case RecordType::kHeaderAttr:
+    case RecordType::kHeaderEventType:
+    case RecordType::kEventUpdate:
+    case RecordType::kHeaderFeature:
+      break;
+    default:
+      return;
+  }
+  const Result<Record> record = DecodeRecord(raw, {header_.endian, nullptr});
+  if (!record) {
+    counters_.Add("perfdata.bad_record");
+    return;
+  }
+  TakeUpDecoded(*record);
+}
+
+void StreamReader::TakeUpDecoded(const Record& record) {
+  if (const auto* header_attr = std::get_if<HeaderAttr>(&record.body)) {
+    TakeAttr(*header_attr);
+  } else if (const auto* type = std::get_if<HeaderEventType>(&record.body)) {
+    for (uint32_t i = 0; i < events_.events().size(); ++i) {
+      if (events_.events()[i].attr.config == type->id) events_.SetEventName(i, type->name);
+    }
+  } else if (const auto* update = std::get_if<EventUpdate>(&record.body)) {
+    constexpr uint64_t kUpdateName = 2;
+    if (update->type == kUpdateName) events_.SetName(update->id, update->text);
+  } else if (const auto* feature = std::get_if<HeaderFeature>(&record.body)) {
+    // The one that ends the list has no content, and a number that depends on perf's version.
+    if (feature->bytes.empty()) return;
+    TakeFeature(feature->feature, feature->bytes);
+    TakeNames();
+  }
+}
+
+void StreamReader::TakeAttr(const HeaderAttr& header_attr) {
+  const bool has_attrs_already = !header_.is_pipe() && header_.attrs.size > 0;
+  if (has_attrs_already) return;
+  events_.Add({header_attr.attr, header_attr.ids, ""});
+  TakeNames();
+}
+
+Result<ReadEnd> StreamReader::ReadAll(RecordSink& sink) {
+  if (std::exchange(was_read_, true)) return Fail(ErrorKind::kUsage, "a reader reads once");
+  Tokenizer tokenizer(*stream_, header_.endian, counters_);
+  RawRecord record;
+  for (;;) {
+    TRY_ASSIGN(const bool more, tokenizer.Next(record));
+    if (!more) break;
+    if (record.type >= static_cast<uint32_t>(RecordType::kHeaderAttr)) TakeUp(record);
+    TRY(sink.OnRecord(record));
+  }
+  ReadEnd end = tokenizer.end();
+  end.unfinished = unfinished();
+  const bool whole = header_.is_pipe() || unfinished() || stream_->offset() >= data_end();
+  if (end.complete && !whole) {
+    end.complete = false;
+    end.damage =
+        Error(ErrorKind::kDamaged,
+              fmt::format("the file is cut off: its data should reach to {:#x}", data_end()))
+            .AtOffset(stream_->offset());
+  }
+  if (end.damage) end.damage->file = source_.name();
+  if (end.complete && !header_.is_pipe() && !unfinished() && !source_.size()) TRY(ReadTail());
+  return end;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Reader>> Reader::Open(FileSource& source) {
+  auto reader = std::make_unique<StreamReader>(source);
+  if (Status read = reader->ReadHeaders(); !read) {
+    if (read.error().file.empty()) read.error().file = source.name();
+    return Fail(std::move(read.error()));
+  }
+  return reader;
+}
+
+}  // namespace stackreel::perfdata
