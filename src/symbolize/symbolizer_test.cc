@@ -1,0 +1,145 @@
+#include "symbolize/symbolizer.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <utility>
+
+namespace stackreel::symbolize {
+namespace {
+
+using session::Module;
+using session::ModuleKind;
+
+// Gives each path what the test put there, and counts how often it was asked.
+class FakeFiles : public ModuleFileProvider {
+ public:
+  ModuleFiles FilesOf(const Module& module) override {
+    ++asked[module.path()];
+    return files[module.path()];
+  }
+  std::map<std::string, ModuleFiles> files;
+  std::map<std::string, int> asked;
+};
+
+Module MakeModule(ModuleKind kind, std::string path) {
+  Module module;
+  module.key.kind = kind;
+  module.key.path = std::move(path);
+  return module;
+}
+
+ModuleFiles PerfMap(std::string text) {
+  ModuleFiles files;
+  files.text = std::move(text);
+  files.text_is_perf_map = true;
+  return files;
+}
+
+TEST(SymbolizerTest, FindsAndDemanglesOnce) {
+  FakeFiles provider;
+  provider.files["jit"] = PerfMap("1000 10 _ZN3foo3barEi\n2000 20 plain\n");
+  Counters counters;
+  Symbolizer symbolizer(provider, {}, counters);
+  const Module jit = MakeModule(ModuleKind::kJit, "jit");
+
+  auto frames = symbolizer.Find(3, jit, Svma(0x1004));
+  ASSERT_EQ(frames.size(), 1U);
+  EXPECT_EQ(symbolizer.Text(frames[0].function), "foo::bar(int)");
+  EXPECT_EQ(symbolizer.Text(frames[0].mangled), "_ZN3foo3barEi");
+  EXPECT_EQ(frames[0].offset, 4U);
+  EXPECT_FALSE(frames[0].inlined);
+  EXPECT_EQ(symbolizer.Text(symbolizer.Find(3, jit, Svma(0x2000))[0].function), "plain");
+  // The very same frames, not equal ones.
+  EXPECT_EQ(symbolizer.Find(3, jit, Svma(0x1004)).data(), frames.data());
+  EXPECT_EQ(provider.asked["jit"], 1);
+  EXPECT_EQ(symbolizer.WhyUnresolved(3), "");
+}
+
+TEST(SymbolizerTest, NamesStayMangledOnRequest) {
+  FakeFiles provider;
+  provider.files["jit"] = PerfMap("1000 10 _ZN3foo3barEi\n");
+  Counters counters;
+  Symbolizer symbolizer(provider, {.demangle = false}, counters);
+  auto frames = symbolizer.Find(0, MakeModule(ModuleKind::kJit, "jit"), Svma(0x1000));
+  EXPECT_EQ(symbolizer.Text(frames[0].function), "_ZN3foo3barEi");
+}
+
+TEST(SymbolizerTest, SaysWhyNothingIsResolved) {
+  FakeFiles provider;
+  provider.files["/bin/gone"].why = "/bin/gone: no such file";
+  Counters counters;
+  Symbolizer symbolizer(provider, {}, counters);
+  auto frames = symbolizer.Find(0, MakeModule(ModuleKind::kFile, "/bin/gone"), Svma(0x1000));
+  ASSERT_EQ(frames.size(), 1U);
+  EXPECT_EQ(frames[0].function, 0U);
+  EXPECT_EQ(symbolizer.WhyUnresolved(0), "/bin/gone: no such file");
+  EXPECT_EQ(symbolizer.WhyUnresolved(7), "");
+  EXPECT_EQ(counters.Get("symbolize.unresolved_address"), 1U);
+}
+
+TEST(SymbolizerTest, KeepsModulesApart) {
+  FakeFiles provider;
+  provider.files["a"] = PerfMap("1000 10 in_a\n");
+  provider.files["b"] = PerfMap("1000 10 in_b\n");
+  Counters counters;
+  Symbolizer symbolizer(provider, {}, counters);
+  const Module a = MakeModule(ModuleKind::kJit, "a");
+  const Module b = MakeModule(ModuleKind::kJit, "b");
+  EXPECT_EQ(symbolizer.Text(symbolizer.Find(0, a, Svma(0x1000))[0].function), "in_a");
+  EXPECT_EQ(symbolizer.Text(symbolizer.Find(1, b, Svma(0x1000))[0].function), "in_b");
+}
+
+TEST(SymbolizerTest, FramesStayWhereTheyAreWhileTheCacheGrows) {
+  FakeFiles provider;
+  provider.files["jit"] = PerfMap("0 100000 big\n");
+  Counters counters;
+  Symbolizer symbolizer(provider, {}, counters);
+  const Module jit = MakeModule(ModuleKind::kJit, "jit");
+  const SymbolizedFrame* first = symbolizer.Find(0, jit, Svma(7)).data();
+  for (uint64_t svma = 0; svma < 50'000; ++svma) {
+    ASSERT_EQ(symbolizer.Find(0, jit, Svma(svma))[0].offset, svma);
+  }
+  EXPECT_EQ(symbolizer.Find(0, jit, Svma(7)).data(), first);
+  EXPECT_EQ(first->offset, 7U);
+}
+
+// kallsyms is of this boot; the recording was made when the kernel lay 0x200000 lower.
+TEST(SymbolizerTest, MovesKernelAddressesByTheReferenceSymbol) {
+  FakeFiles provider;
+  provider.files["[kernel.kallsyms]"].text =
+      "ffffffff81200000 T _text\n"
+      "ffffffff81201000 T do_work\n"
+      "ffffffff81202000 T do_rest\n";
+  Counters counters;
+  Symbolizer symbolizer(provider, {}, counters);
+  Module kernel = MakeModule(ModuleKind::kKernel, "[kernel.kallsyms]");
+  kernel.reference_symbol = "_text";
+  kernel.reference_address = 0xffffffff81000000;
+  auto frames = symbolizer.Find(0, kernel, Svma(0xffffffff81001010));
+  EXPECT_EQ(symbolizer.Text(frames[0].function), "do_work");
+  EXPECT_EQ(frames[0].offset, 0x10U);
+}
+
+TEST(SymbolizerTest, LooksUpKernelModulesByTheirNameInKallsyms) {
+  const std::string kallsyms =
+      "ffffffff81000000 T _text\n"
+      "ffffffffc0001000 t nf_hook\t[nf_conntrack]\n"
+      "ffffffffc0002000 t other\t[other]\n";
+  FakeFiles provider;
+  const std::string path = "/lib/modules/6.1.0/kernel/net/nf-conntrack.ko.xz";
+  provider.files[path].text = kallsyms;
+  provider.files["[nf_conntrack]"].text = kallsyms;
+  Counters counters;
+  Symbolizer symbolizer(provider, {}, counters);
+  auto by_path =
+      symbolizer.Find(0, MakeModule(ModuleKind::kKernelModule, path), Svma(0xffffffffc0001004));
+  EXPECT_EQ(symbolizer.Text(by_path[0].function), "nf_hook");
+  auto by_name = symbolizer.Find(1, MakeModule(ModuleKind::kKernelModule, "[nf_conntrack]"),
+                                 Svma(0xffffffffc0001004));
+  EXPECT_EQ(symbolizer.Text(by_name[0].function), "nf_hook");
+}
+
+}  // namespace
+}  // namespace stackreel::symbolize
