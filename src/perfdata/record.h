@@ -296,10 +296,9 @@ struct Auxtrace {
 };
 struct AuxtraceError {
   uint32_t type = 0, code = 0, cpu = 0, pid = 0, tid = 0, fmt = 0;
-  uint64_t ip = 0, time = 0;
+  uint64_t ip = 0, time = 0;  // no time if fmt is 0
   std::string msg;
-  uint32_t machine_pid = 0, vcpu = 0;  // if the record is long enough
-  bool has_machine = false;
+  uint32_t machine_pid = 0, vcpu = 0;  // if fmt is 2 or more
   friend bool operator==(const AuxtraceError&, const AuxtraceError&) = default;
 };
 struct ThreadMapEntry {
@@ -315,7 +314,7 @@ struct CpuMap {
   uint16_t kind = 0;  // 0 list, 1 mask, 2 range
   bool any_cpu = false;
   uint16_t long_size = 0;      // of the mask's words: 4 or 8
-  std::vector<uint16_t> cpus;  // whichever way they were written; kind 2 holds first and last
+  std::vector<uint32_t> cpus;  // whichever way they were written; kind 2 holds first and last
   friend bool operator==(const CpuMap&, const CpuMap&) = default;
 };
 struct StatConfigEntry {
@@ -339,8 +338,10 @@ struct StatRound {
 struct EventUpdate {
   uint64_t type = 0;  // 0 unit, 1 scale, 2 name, 3 cpus
   uint64_t id = 0;
-  std::vector<uint8_t> data;  // of kinds 1 and 3, in the file's byte order
-  std::string text;           // of kinds 0 and 2
+  std::string text;            // of kinds 0 and 2
+  uint64_t scale = 0;          // of kind 1: the bits of a double
+  CpuMap cpus;                 // of kind 3
+  std::vector<uint8_t> bytes;  // of other kinds
   friend bool operator==(const EventUpdate&, const EventUpdate&) = default;
 };
 struct TimeConv {

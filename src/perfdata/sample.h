@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -21,11 +22,18 @@ class U64Array {
     return LoadUnaligned<uint64_t>(bytes_.data() + 8 * i, endian_);
   }
   [[nodiscard]] ByteView bytes() const { return bytes_; }
+  [[nodiscard]] Endian endian() const { return endian_; }
 
  private:
   ByteView bytes_;
   Endian endian_ = Endian::kLittle;
 };
+
+// Bits of branch_sample_type that change a sample's layout.
+inline constexpr uint64_t kBranchHwIndex = uint64_t{1} << 17;
+inline constexpr uint64_t kBranchCounters = uint64_t{1} << 19;
+// Bit of SampledRegs::abi: a block of vector registers follows (proposed, in no released kernel).
+inline constexpr uint64_t kRegsAbiSimd = 4;
 
 struct BranchEntry {
   uint64_t from = 0, to = 0;
@@ -34,9 +42,12 @@ struct BranchEntry {
 
 // Registers as dumped: `values` holds one for each bit set in `mask`, lowest first.
 struct SampledRegs {
-  uint64_t abi = 0;  // 0 none, 1 32-bit task, 2 64-bit task
+  uint64_t abi = 0;  // 0 none, 1 32-bit task, 2 64-bit task; | kRegsAbiSimd
   uint64_t mask = 0;
   U64Array values;
+  // With kRegsAbiSimd: `vectors` registers of `vector_words` words, then the predicates, in `simd`.
+  uint16_t vectors = 0, vector_words = 0, predicates = 0, predicate_words = 0;
+  U64Array simd;
   // The register with perf's number `reg` (asm/perf_regs.h), if it was dumped.
   [[nodiscard]] std::optional<uint64_t> Get(unsigned reg) const;
 };
@@ -79,8 +90,9 @@ struct Sample {
 // Fills `out` from a SAMPLE record of an event with `attr`. The spans live as long as raw.block.
 // kDamaged if a field runs past the record's end.
 Status DecodeSample(const RawRecord& raw, const Attr& attr, Endian endian, Sample& out);
-// The inverse, as a whole record; `misc` goes into its header. Fails with kUnsupported if it does
-// not fit 65,535 bytes.
+// The inverse, as a whole record; `misc` goes into its header. A raw field's size should be 4 more
+// than a multiple of 8, as the kernel's is, or what follows is not aligned. Fails with kUnsupported
+// if it does not fit 65,535 bytes.
 Result<std::vector<uint8_t>> EncodeSample(const Sample& sample, uint16_t misc, const Attr& attr,
                                           Endian endian);
 

@@ -1,0 +1,290 @@
+#include "perfdata/record.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "perfdata/record_layout.h"
+
+namespace stackreel::perfdata {
+
+namespace {
+
+constexpr size_t kHeaderSize = 8;
+constexpr size_t kMaxRecordSize = 65535;  // header.size is a u16
+constexpr uint32_t kFirstUserType = 64;   // PERF_RECORD_USER_TYPE_START
+constexpr uint64_t kTrailerBits =
+    kSampleTid | kSampleTime | kSampleId | kSampleStreamId | kSampleCpu | kSampleIdentifier;
+
+// Calls visit.operator()<Body>() with the structure that records of `type` decode into.
+template <typename Visit>
+auto WithBody(uint32_t type, Visit&& visit) {
+  switch (static_cast<RecordType>(type)) {
+    case RecordType::kMmap:
+      return visit.template operator()<Mmap>();
+    case RecordType::kLost:
+      return visit.template operator()<Lost>();
+    case RecordType::kComm:
+      return visit.template operator()<Comm>();
+    case RecordType::kExit:
+    case RecordType::kFork:
+      return visit.template operator()<Task>();
+    case RecordType::kThrottle:
+    case RecordType::kUnthrottle:
+      return visit.template operator()<Throttle>();
+    case RecordType::kRead:
+      return visit.template operator()<Read>();
+    case RecordType::kMmap2:
+      return visit.template operator()<Mmap2>();
+    case RecordType::kAux:
+      return visit.template operator()<Aux>();
+    case RecordType::kItraceStart:
+      return visit.template operator()<ItraceStart>();
+    case RecordType::kLostSamples:
+      return visit.template operator()<LostSamples>();
+    case RecordType::kSwitch:
+      return visit.template operator()<Switch>();
+    case RecordType::kSwitchCpuWide:
+      return visit.template operator()<SwitchCpuWide>();
+    case RecordType::kNamespaces:
+      return visit.template operator()<Namespaces>();
+    case RecordType::kKsymbol:
+      return visit.template operator()<Ksymbol>();
+    case RecordType::kBpfEvent:
+      return visit.template operator()<BpfEvent>();
+    case RecordType::kCgroup:
+      return visit.template operator()<Cgroup>();
+    case RecordType::kTextPoke:
+      return visit.template operator()<TextPoke>();
+    case RecordType::kAuxOutputHwId:
+      return visit.template operator()<AuxOutputHwId>();
+    case RecordType::kCallchainDeferred:
+      return visit.template operator()<CallchainDeferred>();
+    case RecordType::kHeaderAttr:
+      return visit.template operator()<HeaderAttr>();
+    case RecordType::kHeaderEventType:
+      return visit.template operator()<HeaderEventType>();
+    case RecordType::kHeaderTracingData:
+      return visit.template operator()<HeaderTracingData>();
+    case RecordType::kHeaderBuildId:
+      return visit.template operator()<HeaderBuildId>();
+    case RecordType::kFinishedRound:
+      return visit.template operator()<FinishedRound>();
+    case RecordType::kIdIndex:
+      return visit.template operator()<IdIndex>();
+    case RecordType::kAuxtraceInfo:
+      return visit.template operator()<AuxtraceInfo>();
+    case RecordType::kAuxtrace:
+      return visit.template operator()<Auxtrace>();
+    case RecordType::kAuxtraceError:
+      return visit.template operator()<AuxtraceError>();
+    case RecordType::kThreadMap:
+      return visit.template operator()<ThreadMap>();
+    case RecordType::kCpuMap:
+      return visit.template operator()<CpuMap>();
+    case RecordType::kStatConfig:
+      return visit.template operator()<StatConfig>();
+    case RecordType::kStat:
+      return visit.template operator()<Stat>();
+    case RecordType::kStatRound:
+      return visit.template operator()<StatRound>();
+    case RecordType::kEventUpdate:
+      return visit.template operator()<EventUpdate>();
+    case RecordType::kTimeConv:
+      return visit.template operator()<TimeConv>();
+    case RecordType::kHeaderFeature:
+      return visit.template operator()<HeaderFeature>();
+    case RecordType::kFinishedInit:
+      return visit.template operator()<FinishedInit>();
+    case RecordType::kBpfMetadata:
+      return visit.template operator()<BpfMetadata>();
+    case RecordType::kSample:
+    case RecordType::kCompressed:
+    case RecordType::kCompressed2:
+    case RecordType::kSchedstatCpu:
+    case RecordType::kSchedstatDomain:
+      break;
+  }
+  if (type == kRecordTypePacMask) return visit.template operator()<PacMask>();
+  return visit.template operator()<Opaque>();
+}
+
+bool HasTrailer(uint32_t type, const RecordContext& context) {
+  return type < kFirstUserType && context.attr != nullptr && context.attr->sample_id_all();
+}
+
+size_t TrailerSize(uint64_t sample_type) {
+  return 8 * static_cast<size_t>(std::popcount(sample_type & kTrailerBits));
+}
+
+// Whether `body` was read whole.
+bool DecodeBody(uint32_t type, ByteView body, Endian endian, const WireScope& scope,
+                RecordBody& out) {
+  ByteReader in(body, endian);
+  NoTrace trace;
+  return WithBody(type, [&]<typename Body>() {
+    DecodeFields(in, out.emplace<Body>(), scope, trace);
+    return in.ok();
+  });
+}
+
+std::unexpected<Error> Damaged(const RawRecord& raw, std::string_view why) {
+  return std::unexpected(
+      Error(ErrorKind::kDamaged, fmt::format("{} record of {} bytes: {}", RecordTypeName(raw.type),
+                                             raw.bytes.size(), why))
+          .AtOffset(raw.file_offset));
+}
+
+}  // namespace
+
+Result<Record> DecodeRecord(const RawRecord& raw, const RecordContext& context) {
+  if (raw.bytes.size() < kHeaderSize) return Damaged(raw, "shorter than a record's header");
+  Record record;
+  record.type = raw.type;
+  record.misc = raw.misc;
+  const WireScope scope{raw.misc, context.attr};
+  const ByteView payload = raw.payload();
+
+  const size_t trailer_size =
+      HasTrailer(raw.type, context) ? TrailerSize(context.attr->sample_type) : 0;
+  if (trailer_size > 0 && trailer_size <= payload.size() &&
+      DecodeBody(raw.type, payload.first(payload.size() - trailer_size), context.endian, scope,
+                 record.body)) {
+    ByteReader in(payload.last(trailer_size), context.endian);
+    NoTrace trace;
+    record.sample_id.emplace();
+    record.sample_id->present = context.attr->sample_type & kTrailerBits;
+    DecodeFields(in, *record.sample_id, scope, trace);
+    return record;
+  }
+  // No trailer, or a record that its writer left without one.
+  if (!DecodeBody(raw.type, payload, context.endian, scope, record.body)) {
+    return Damaged(raw, "too short for what it says it holds");
+  }
+  if (auto* tracing = std::get_if<HeaderTracingData>(&record.body)) {
+    tracing->bytes.assign(raw.extra.begin(), raw.extra.end());
+  }
+  return record;
+}
+
+Result<std::vector<uint8_t>> EncodeRecord(const Record& record, const RecordContext& context) {
+  ByteWriter out(context.endian);
+  out.U32(record.type);
+  out.U16(record.misc);
+  out.U16(0);
+  const WireScope scope{record.misc, context.attr};
+  std::visit([&](const auto& body) { EncodeFields(out, body, scope); }, record.body);
+  if (record.sample_id && HasTrailer(record.type, context)) {
+    EncodeFields(out, *record.sample_id, scope);
+  }
+  if (out.size() > kMaxRecordSize) {
+    return Fail(ErrorKind::kUnsupported,
+                fmt::format("{} record has {} bytes, more than the {} it can have",
+                            RecordTypeName(record.type), out.size(), kMaxRecordSize));
+  }
+  out.PutAt(6, static_cast<uint16_t>(out.size()));
+  if (const auto* tracing = std::get_if<HeaderTracingData>(&record.body)) {
+    out.Bytes(tracing->bytes);
+    out.Zeros((8 - tracing->bytes.size() % 8) % 8);
+  }
+  return out.Take();
+}
+
+std::string RecordTypeName(uint32_t type) {
+  switch (static_cast<RecordType>(type)) {
+    case RecordType::kMmap:
+      return "MMAP";
+    case RecordType::kLost:
+      return "LOST";
+    case RecordType::kComm:
+      return "COMM";
+    case RecordType::kExit:
+      return "EXIT";
+    case RecordType::kThrottle:
+      return "THROTTLE";
+    case RecordType::kUnthrottle:
+      return "UNTHROTTLE";
+    case RecordType::kFork:
+      return "FORK";
+    case RecordType::kRead:
+      return "READ";
+    case RecordType::kSample:
+      return "SAMPLE";
+    case RecordType::kMmap2:
+      return "MMAP2";
+    case RecordType::kAux:
+      return "AUX";
+    case RecordType::kItraceStart:
+      return "ITRACE_START";
+    case RecordType::kLostSamples:
+      return "LOST_SAMPLES";
+    case RecordType::kSwitch:
+      return "SWITCH";
+    case RecordType::kSwitchCpuWide:
+      return "SWITCH_CPU_WIDE";
+    case RecordType::kNamespaces:
+      return "NAMESPACES";
+    case RecordType::kKsymbol:
+      return "KSYMBOL";
+    case RecordType::kBpfEvent:
+      return "BPF_EVENT";
+    case RecordType::kCgroup:
+      return "CGROUP";
+    case RecordType::kTextPoke:
+      return "TEXT_POKE";
+    case RecordType::kAuxOutputHwId:
+      return "AUX_OUTPUT_HW_ID";
+    case RecordType::kCallchainDeferred:
+      return "CALLCHAIN_DEFERRED";
+    case RecordType::kHeaderAttr:
+      return "HEADER_ATTR";
+    case RecordType::kHeaderEventType:
+      return "HEADER_EVENT_TYPE";
+    case RecordType::kHeaderTracingData:
+      return "HEADER_TRACING_DATA";
+    case RecordType::kHeaderBuildId:
+      return "HEADER_BUILD_ID";
+    case RecordType::kFinishedRound:
+      return "FINISHED_ROUND";
+    case RecordType::kIdIndex:
+      return "ID_INDEX";
+    case RecordType::kAuxtraceInfo:
+      return "AUXTRACE_INFO";
+    case RecordType::kAuxtrace:
+      return "AUXTRACE";
+    case RecordType::kAuxtraceError:
+      return "AUXTRACE_ERROR";
+    case RecordType::kThreadMap:
+      return "THREAD_MAP";
+    case RecordType::kCpuMap:
+      return "CPU_MAP";
+    case RecordType::kStatConfig:
+      return "STAT_CONFIG";
+    case RecordType::kStat:
+      return "STAT";
+    case RecordType::kStatRound:
+      return "STAT_ROUND";
+    case RecordType::kEventUpdate:
+      return "EVENT_UPDATE";
+    case RecordType::kTimeConv:
+      return "TIME_CONV";
+    case RecordType::kHeaderFeature:
+      return "HEADER_FEATURE";
+    case RecordType::kCompressed:
+      return "COMPRESSED";
+    case RecordType::kFinishedInit:
+      return "FINISHED_INIT";
+    case RecordType::kCompressed2:
+      return "COMPRESSED2";
+    case RecordType::kBpfMetadata:
+      return "BPF_METADATA";
+    case RecordType::kSchedstatCpu:
+      return "SCHEDSTAT_CPU";
+    case RecordType::kSchedstatDomain:
+      return "SCHEDSTAT_DOMAIN";
+  }
+  if (type == kRecordTypePacMask) return "STACKREEL_PAC_MASK";
+  return fmt::format("TYPE_{}", type);
+}
+
+}  // namespace stackreel::perfdata

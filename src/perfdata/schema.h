@@ -1,0 +1,54 @@
+// What every field of every record, sample, attr and feature is, and how private it is.
+//
+// The layout tables (*_layout.h) are constexpr and name each member of each structure once, with
+// its wire form, its name and its Sensitivity. Decoding, encoding, dumping and anonymising all walk
+// these tables. A field cannot be listed without a class (no constructor takes none), and a member
+// that is not listed breaks a static_assert: a field added tomorrow cannot leak by being forgotten.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace stackreel::perfdata {
+
+// What a field's value gives away. "Address" is one of the recorded machine; whether it is a user's
+// or the kernel's follows from the record's cpumode, or from the marker before it in a callchain.
+enum class Sensitivity : uint8_t {
+  kNone,             // counts, sizes, kinds, flags, event ids, CPU numbers
+  kCodeAddress,      // instruction pointers, callchains, branches
+  kDataAddress,      // what the program touched
+  kMapAddress,       // start of a mapping
+  kMapOffset,        // pgoff: a file offset, but an address for anonymous and kernel mappings
+  kKernelAddress,    // always the kernel's: KSYMBOL, TEXT_POKE
+  kPhysicalAddress,  // frame of memory
+  kEventConfig,      // of an attr: may hold the address of a breakpoint or probe
+  kRegisters,        // any register may hold an address or a datum
+  kPayload,          // bytes that may hold anything: stacks, raw tracepoint data, AUX, code
+  kPid,              // process and thread numbers
+  kName,             // comm, symbol and event names, metadata text
+  kPath,             // file and cgroup paths
+  kCommandLine,      // arguments of the recorder
+  kHost,             // names and serial numbers of the machine and its system
+  kFileId,           // device, inode, generation, namespace, cgroup numbers
+  kBuildId,          // identity of a binary
+  kTime,             // timestamps, relative to boot or wall clock
+};
+std::string_view SensitivityName(Sensitivity sensitivity);
+
+// How a number is shown.
+enum class Radix : uint8_t { kDecimal, kHex };
+
+// Everything about a field but where it is. Only made at compile time, never without a class.
+struct FieldInfo {
+  std::string_view name;
+  Sensitivity sensitivity;
+  Radix radix;
+
+  consteval FieldInfo(std::string_view field_name, Sensitivity field_sensitivity,
+                      Radix field_radix = Radix::kDecimal)
+      : name(field_name), sensitivity(field_sensitivity), radix(field_radix) {}
+};
+
+}  // namespace stackreel::perfdata
