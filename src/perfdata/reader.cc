@@ -105,16 +105,12 @@ Status StreamReader::ReadHeaders() {
   } else {
     stream_.emplace(source_);
   }
-  TRY(stream_->Ensure(kPipeHeaderSize));
-  if (stream_->available() >= kPipeHeaderSize) {
-    TRY_ASSIGN(header_, ParseHeader(stream_->view().first(kPipeHeaderSize)));
-  }
+  TRY(stream_->Ensure(kFileHeaderSize));
+  TRY_ASSIGN(header_, ParseHeader(stream_->view()));
   if (header_.is_pipe()) {
     stream_->Advance(kPipeHeaderSize);
     return {};
   }
-  TRY(stream_->Ensure(kFileHeaderSize));
-  TRY_ASSIGN(header_, ParseHeader(stream_->view()));
   return size ? ReadSeekable(*size) : ReadUnseekable();
 }
 

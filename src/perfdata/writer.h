@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/counters.h"
 #include "base/error.h"
 #include "base/io.h"
 #include "perfdata/features.h"
@@ -37,12 +38,17 @@ class Writer {
   virtual Status WriteEncoded(ByteView record) = 0;
   // Writes out what is gathered. FINISHED_ROUND does so by itself.
   virtual Status Flush() = 0;
-  // Ends the file: features, then the header again with the sizes. In pipe mode features go out as
-  // HEADER_FEATURE records; they should come early, so SetFeatures may be called before.
+  // Ends the file: features (in the writer's byte order), then the header again with the sizes.
+  // EVENT_DESC is added if it is missing, and COMPRESSED is always the writer's own. In pipe mode
+  // features go out as HEADER_FEATURE records; those that WriteEarlyFeatures wrote do not again.
+  // Features from 128 up and those of more than 65,519 bytes cannot go into a pipe that perf reads:
+  // they are left out and counted.
   virtual Status Finish(const std::map<uint32_t, std::vector<uint8_t>>& features) = 0;
   [[nodiscard]] virtual uint64_t bytes_written() const = 0;
   // Kernel-record bytes before compression.
   [[nodiscard]] virtual uint64_t bytes_before_compression() const = 0;
+  // What could not be written: "perfdata.feature_not_for_pipes".
+  [[nodiscard]] virtual const Counters& counters() const = 0;
   // Pipe mode: writes the features now; a no-op in file mode.
   virtual Status WriteEarlyFeatures(const std::map<uint32_t, std::vector<uint8_t>>& features) = 0;
 };

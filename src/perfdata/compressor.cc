@@ -1,0 +1,64 @@
+#include "perfdata/compressor.h"
+
+#include <fmt/format.h>
+#include <zstd.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "perfdata/record.h"
+
+namespace stackreel::perfdata {
+namespace {
+
+constexpr size_t kHeaderSize = 8;
+constexpr size_t kMaxPayload = 65535 - kHeaderSize;
+static_assert(ZSTD_COMPRESSBOUND(Compressor::kChunk) <= kMaxPayload);
+
+}  // namespace
+
+void Compressor::FreeContext::operator()(ZSTD_CCtx_s* context) const { ZSTD_freeCCtx(context); }
+Compressor::~Compressor() = default;
+
+Result<std::unique_ptr<Compressor>> Compressor::Create(int level) {
+  if (level < ZSTD_minCLevel() || level > ZSTD_maxCLevel() || level == 0) {
+    return Fail(ErrorKind::kUsage,
+                fmt::format("zstd has no compression level {}: 1 to {}", level, ZSTD_maxCLevel()));
+  }
+  std::unique_ptr<Compressor> compressor(new Compressor);
+  compressor->context_.reset(ZSTD_createCCtx());
+  CHECK(compressor->context_ != nullptr);
+  ZSTD_CCtx_setParameter(compressor->context_.get(), ZSTD_c_compressionLevel, level);
+  compressor->packed_.resize(kMaxPayload);
+  return compressor;
+}
+
+Status Compressor::Compress(ByteView bytes, ByteWriter& out) {
+  while (!bytes.empty()) {
+    const size_t size = std::min(bytes.size(), kChunk);
+    TRY(CompressChunk(bytes.first(size), out));
+    bytes = bytes.subspan(size);
+  }
+  return {};
+}
+
+Status Compressor::CompressChunk(ByteView chunk, ByteWriter& out) {
+  bytes_in_ += chunk.size();
+  ZSTD_inBuffer input = {chunk.data(), chunk.size(), 0};
+  for (size_t left = 1; left != 0;) {  // once, but where zstd's bound does not hold
+    ZSTD_outBuffer output = {packed_.data(), packed_.size(), 0};
+    left = ZSTD_compressStream2(context_.get(), &output, &input, ZSTD_e_flush);
+    if (ZSTD_isError(left)) {
+      return Fail(ErrorKind::kIo,
+                  fmt::format("cannot compress: zstd says {}", ZSTD_getErrorName(left)));
+    }
+    out.U32(static_cast<uint32_t>(RecordType::kCompressed));
+    out.U16(0);
+    out.U16(static_cast<uint16_t>(kHeaderSize + output.pos));
+    out.Bytes({packed_.data(), output.pos});
+    bytes_out_ += output.pos;
+  }
+  return {};
+}
+
+}  // namespace stackreel::perfdata
