@@ -145,6 +145,9 @@ class Image {
   std::string damage_;
 };
 
+// The build-id among notes, such as /sys/kernel/notes; `align` is 4 or 8.
+std::optional<BuildId> FindBuildIdNote(ByteView notes, Endian endian, uint64_t align = 4);
+
 // The checksum that .gnu_debuglink carries (CRC-32, as in the GDB manual, "Separate Debug Files").
 uint32_t DebugLinkCrc(ByteView bytes);
 

@@ -8,10 +8,8 @@
 
 namespace stackreel::elf {
 
-namespace {
-
-// Looks through notes: { u32 namesz, descsz, type; name, descriptor }, each padded to `align`.
-std::optional<BuildId> FindBuildId(ByteView notes, Endian endian, uint64_t align) {
+// Notes are { u32 namesz, descsz, type; name, descriptor }, each part padded to `align`.
+std::optional<BuildId> FindBuildIdNote(ByteView notes, Endian endian, uint64_t align) {
   const size_t pad = align == 8 ? 8 : 4;
   ByteReader reader(notes, endian);
   while (!reader.AtEnd()) {
@@ -31,13 +29,11 @@ std::optional<BuildId> FindBuildId(ByteView notes, Endian endian, uint64_t align
   return std::nullopt;
 }
 
-}  // namespace
-
 std::optional<BuildId> Image::ReadBuildId() const {
   // Sections first: in a file of debug information only, segments may point at what was removed.
   for (const Section& section : sections_) {
     if (section.type != SHT_NOTE) continue;
-    if (auto id = FindBuildId(RawBytes(section), endian_, section.align)) return id;
+    if (auto id = FindBuildIdNote(RawBytes(section), endian_, section.align)) return id;
   }
   for (const Segment& segment : segments_) {
     if (segment.type != PT_NOTE || segment.offset > bytes_.size() ||
@@ -45,7 +41,7 @@ std::optional<BuildId> Image::ReadBuildId() const {
       continue;
     }
     const ByteView notes = bytes_.subspan(segment.offset, segment.file_size);
-    if (auto id = FindBuildId(notes, endian_, segment.align)) return id;
+    if (auto id = FindBuildIdNote(notes, endian_, segment.align)) return id;
   }
   return std::nullopt;
 }

@@ -14,25 +14,6 @@
 namespace stackreel::symbolize {
 namespace {
 
-using session::ModuleKind;
-
-// The name kallsyms has in brackets: "nf_conntrack" for "[nf-conntrack]" and for
-// "/lib/modules/…/nf-conntrack.ko.xz"; "bpf" for BPF programs. Empty for the kernel proper.
-std::string KallsymsModule(const session::Module& module) {
-  if (module.key.kind != ModuleKind::kKernelModule) return "";
-  std::string_view name = module.path();
-  if (name.starts_with("bpf_prog_") || name.starts_with("bpf_trampoline_")) return "bpf";
-  if (name.starts_with('[')) {
-    name = name.substr(1, name.find(']') - 1);
-  } else {
-    name = name.substr(name.rfind('/') + 1);
-    name = name.substr(0, name.find(".ko"));
-  }
-  std::string out(name);
-  std::replace(out.begin(), out.end(), '-', '_');
-  return out;
-}
-
 // What a name of the symbol table was interned as; filled in on first use.
 struct InternedName {
   StringInterner::Id function = 0;
@@ -60,6 +41,21 @@ std::optional<elf::Image> ParseImage(const FileImagePtr& file, Counters& counter
 }
 
 }  // namespace
+
+std::string KallsymsModule(const session::Module& module) {
+  if (module.key.kind != session::ModuleKind::kKernelModule) return "";
+  std::string_view name = module.path();
+  if (name.starts_with("bpf_prog_") || name.starts_with("bpf_trampoline_")) return "bpf";
+  if (name.starts_with('[')) {
+    name = name.substr(1, name.find(']') - 1);
+  } else {
+    name = name.substr(name.rfind('/') + 1);
+    name = name.substr(0, name.find(".ko"));
+  }
+  std::string out(name);
+  std::replace(out.begin(), out.end(), '-', '_');
+  return out;
+}
 
 struct Symbolizer::State {
   State(ModuleFileProvider& p, const SymbolizeOptions& o, Counters& c)

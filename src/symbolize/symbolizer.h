@@ -35,6 +35,10 @@ class ModuleFileProvider {
   virtual ModuleFiles FilesOf(const session::Module& module) = 0;
 };
 
+// The name kallsyms has in brackets: "nf_conntrack" for "[nf-conntrack]" and for
+// "/lib/modules/…/nf-conntrack.ko.xz"; "bpf" for BPF programs. Empty for the kernel proper.
+std::string KallsymsModule(const session::Module& module);
+
 using FunctionId = StringInterner::Id;
 
 // A function at an address; several when calls were inlined, innermost first.

@@ -3,7 +3,9 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/build_id.h"
@@ -30,11 +32,16 @@ struct SearchOptions {
 // recording's is not used, and ModuleFiles::why says so.
 std::unique_ptr<symbolize::ModuleFileProvider> MakeFileProvider(const SearchOptions& options);
 
-// perf's cache layout: DIR/.build-id/ab/cdef… → DIR/PATH/BUILDID/elf.
+// perf's cache layout: DIR/.build-id/ab/cdef… is a link to DIR/PATH/BUILDID, where `leaf` lies:
+// "elf", "debug", "vdso", "kallsyms". Empty if `id` is.
 std::string CachePath(const std::string& buildid_dir, const BuildId& id, const char* leaf = "elf");
-// Copies `image` into the cache under `path` (also "[vdso]", "[kernel.kallsyms]").
+// Copies `image` into the cache under `path` (also "[vdso]", "[kernel.kallsyms]"); what is there
+// already stays.
 Status AddToCache(const std::string& buildid_dir, const std::string& path, const BuildId& id,
                   ByteView image, const char* leaf);
+// PERF_BUILDID_DIR, else buildid.dir of ~/.perfconfig or /etc/perfconfig, else ~/.debug.
 std::string DefaultBuildIdDir();
+// The value of "dir" in section "[buildid]" of a perfconfig's text.
+std::optional<std::string> BuildIdDirOfConfig(std::string_view text);
 
 }  // namespace stackreel::symfiles

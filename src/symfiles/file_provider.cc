@@ -1,0 +1,108 @@
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "symfiles/elf_search.h"
+#include "symfiles/kernel_files.h"
+#include "symfiles/perf_map.h"
+#include "symfiles/symfiles.h"
+
+namespace stackreel::symfiles {
+
+namespace {
+
+using session::Module;
+using session::ModuleKind;
+using symbolize::ModuleFiles;
+
+bool HasDwarf(const FoundFile& file) {
+  const auto image = elf::Image::Parse(file.image->bytes());
+  return image && (image->FindSection(".debug_info") != nullptr ||
+                   image->FindSection(".zdebug_info") != nullptr);
+}
+
+class FileProvider : public symbolize::ModuleFileProvider {
+ public:
+  explicit FileProvider(const SearchOptions& options)
+      : search_(std::make_shared<ElfSearch>(options)), kernel_(*search_) {}
+
+  ModuleFiles FilesOf(const Module& module) override {
+    switch (module.key.kind) {
+      case ModuleKind::kFile:
+        return Binary(module);
+      case ModuleKind::kKernel:
+      case ModuleKind::kGuestKernel:
+        return kernel_.Kernel(module);
+      case ModuleKind::kKernelModule:
+        return kernel_.KernelModule(module);
+      case ModuleKind::kVdso:
+        return kernel_.Vdso(module);
+      case ModuleKind::kVsyscall:
+        return Nothing(module, "has no file");
+      case ModuleKind::kJit:
+      case ModuleKind::kAnonymous:
+        return PerfMap(module);
+    }
+    return {};
+  }
+
+ private:
+  static ModuleFiles Nothing(const Module& module, const std::string& why) {
+    ModuleFiles files;
+    files.why = module.path() + ": " + why;
+    return files;
+  }
+
+  ModuleFiles Binary(const Module& module) {
+    ModuleFiles files;
+    Reasons reasons;
+    const BuildId& id = module.key.build_id;
+    const auto main = search_->FindMain(module.path(), id, module.first_pid, reasons);
+    std::optional<FoundFile> debug;
+    if (!main || !HasDwarf(*main)) {
+      BuildId debug_id = id;
+      if (main && debug_id.empty()) {
+        if (const auto image = elf::Image::Parse(main->image->bytes())) {
+          debug_id = image->ReadBuildId().value_or(BuildId());
+        }
+      }
+      debug = search_->FindDebug(main ? &*main : nullptr, debug_id, module.first_pid, reasons);
+    }
+    if (main) files.main = main->image;
+    if (debug) files.debug = debug->image;
+    if (!main && !debug) {
+      files.why =
+          module.path() + ": " + (reasons.empty() ? std::string("not found") : reasons.ToString());
+    }
+    std::vector<std::string> paths;
+    if (debug) paths.push_back(debug->path);
+    if (main) paths.push_back(main->path);
+    files.alt_file = [search = search_, paths](std::string_view name, ByteView alt_id) {
+      return search->FindAlt(paths.empty() ? "" : paths.front(), name, BuildId(alt_id));
+    };
+    files.dwo_file = [paths](std::string_view name, std::string_view comp_dir) {
+      return ElfSearch::FindDwo(paths, name, comp_dir);
+    };
+    return files;
+  }
+
+  static ModuleFiles PerfMap(const Module& module) {
+    auto text = ReadPerfMap(module.key.pid != 0 ? module.key.pid : module.first_pid);
+    if (!text) return Nothing(module, text.error().message);
+    ModuleFiles files;
+    files.text = std::move(*text);
+    files.text_is_perf_map = true;
+    return files;
+  }
+
+  std::shared_ptr<ElfSearch> search_;  // what FilesOf hands out keeps it alive too
+  KernelFiles kernel_;
+};
+
+}  // namespace
+
+std::unique_ptr<symbolize::ModuleFileProvider> MakeFileProvider(const SearchOptions& options) {
+  return std::make_unique<FileProvider>(options);
+}
+
+}  // namespace stackreel::symfiles
