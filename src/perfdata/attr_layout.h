@@ -50,28 +50,28 @@ template <>
 inline constexpr auto kLayout<Attr> = Layout<Attr>(
     F("type", &Attr::type, Sensitivity::kNone),                                              // 0
     F("size", &Attr::size, Sensitivity::kNone),                                              // 4
-    F("config", &Attr::config, Sensitivity::kEventConfig, Radix::kHex),                      // 8
+    F("config", &Attr::config, Sensitivity::kEventConfig, Display::kHex),                    // 8
     F("sample_period_or_freq", &Attr::sample_period_or_freq, Sensitivity::kNone),            // 16
-    F("sample_type", &Attr::sample_type, Sensitivity::kNone, Radix::kHex),                   // 24
-    F("read_format", &Attr::read_format, Sensitivity::kNone, Radix::kHex),                   // 32
-    F<AttrFlagWord>("flags", &Attr::flags, Sensitivity::kNone, Radix::kHex),                 // 40
+    F("sample_type", &Attr::sample_type, Sensitivity::kNone, Display::kSampleType),          // 24
+    F("read_format", &Attr::read_format, Sensitivity::kNone, Display::kReadFormat),          // 32
+    F<AttrFlagWord>("flags", &Attr::flags, Sensitivity::kNone, Display::kAttrFlags),         // 40
     F("wakeup_events_or_watermark", &Attr::wakeup_events_or_watermark, Sensitivity::kNone),  // 48
     F("bp_type", &Attr::bp_type, Sensitivity::kNone),                                        // 52
-    F("config1", &Attr::config1, Sensitivity::kEventConfig, Radix::kHex),                    // 56
-    F("config2", &Attr::config2, Sensitivity::kEventConfig, Radix::kHex),                    // 64
-    F("branch_sample_type", &Attr::branch_sample_type, Sensitivity::kNone, Radix::kHex),     // 72
-    F("sample_regs_user", &Attr::sample_regs_user, Sensitivity::kNone, Radix::kHex),         // 80
+    F("config1", &Attr::config1, Sensitivity::kEventConfig, Display::kHex),                  // 56
+    F("config2", &Attr::config2, Sensitivity::kEventConfig, Display::kHex),                  // 64
+    F("branch_sample_type", &Attr::branch_sample_type, Sensitivity::kNone, Display::kHex),   // 72
+    F("sample_regs_user", &Attr::sample_regs_user, Sensitivity::kNone, Display::kHex),       // 80
     F("sample_stack_user", &Attr::sample_stack_user, Sensitivity::kNone),                    // 88
     F("clockid", &Attr::clockid, Sensitivity::kNone),                                        // 92
-    F("sample_regs_intr", &Attr::sample_regs_intr, Sensitivity::kNone, Radix::kHex),         // 96
+    F("sample_regs_intr", &Attr::sample_regs_intr, Sensitivity::kNone, Display::kHex),       // 96
     F("aux_watermark", &Attr::aux_watermark, Sensitivity::kNone),                            // 104
     F("sample_max_stack", &Attr::sample_max_stack, Sensitivity::kNone),                      // 108
     Pad<2>(),                                                                                // 110
     F("aux_sample_size", &Attr::aux_sample_size, Sensitivity::kNone),                        // 112
-    F<AuxActionWord>("aux_action", &Attr::aux_action, Sensitivity::kNone, Radix::kHex),      // 116
-    F("sig_data", &Attr::sig_data, Sensitivity::kEventConfig, Radix::kHex),                  // 120
-    F("config3", &Attr::config3, Sensitivity::kEventConfig, Radix::kHex),                    // 128
-    F("config4", &Attr::config4, Sensitivity::kEventConfig, Radix::kHex),                    // 136
+    F<AuxActionWord>("aux_action", &Attr::aux_action, Sensitivity::kNone, Display::kHex),    // 116
+    F("sig_data", &Attr::sig_data, Sensitivity::kEventConfig, Display::kHex),                // 120
+    F("config3", &Attr::config3, Sensitivity::kEventConfig, Display::kHex),                  // 128
+    F("config4", &Attr::config4, Sensitivity::kEventConfig, Display::kHex),                  // 136
     F<RestBytes>("tail", &Attr::tail, Sensitivity::kEventConfig));                           // 144
 
 inline constexpr uint32_t kAttrSizeFirst = 64;  // PERF_ATTR_SIZE_VER0

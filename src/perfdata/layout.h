@@ -3,36 +3,22 @@
 //   template <> inline constexpr auto kLayout<Lost> = Layout<Lost>(
 //       F("id", &Lost::id, Sensitivity::kNone), F("lost", &Lost::lost, Sensitivity::kNone));
 //
-// A table is a tuple of entries in wire order. Each entry can decode, encode and count the members
-// it names. Wire forms are types (PaddedText<8>, Counted<uint64_t>, …) with
-//   static void Decode(ByteReader&, M& value, const WireScope&);
-//   static void Encode(ByteWriter&, const M& value, const WireScope&);
-// Decoding never fails by itself: it reads zeros past the end, and the reader's ok() tells.
+// A table is a tuple of entries in wire order. Each entry can decode, encode, visit and list the
+// members it names.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <concepts>
 #include <cstdint>
-#include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "base/byte_reader.h"
-#include "base/byte_writer.h"
-#include "perfdata/attr.h"
 #include "perfdata/schema.h"
+#include "perfdata/wire.h"
 
 namespace stackreel::perfdata {
-
-// What a layout depends on besides the bytes.
-struct WireScope {
-  uint16_t misc = 0;
-  const Attr* attr = nullptr;  // sample_type, read_format, register masks; may be null
-  [[nodiscard]] uint64_t sample_type() const { return attr == nullptr ? 0 : attr->sample_type; }
-};
 
 // ---- observers of a decode ----
 // Called for each field with where it was; NoTrace compiles to nothing.
@@ -113,90 +99,6 @@ constexpr void ListFields(Visitor&& visit) {
   std::apply([&](const auto&... entry) { (entry.List(visit), ...); }, kLayout<T>.entries);
 }
 
-// Marks a reader as overrun: for counts that the bytes at hand cannot hold.
-inline void FailRead(ByteReader& in) { in.Skip(in.remaining() + uint64_t{1}); }
-
-// ---- wire forms ----
-// The member's own width.
-struct Number {
-  template <typename M>
-  static void Decode(ByteReader& in, M& value, const WireScope&) {
-    if constexpr (sizeof(M) == 1) {
-      value = static_cast<M>(in.U8());
-    } else if constexpr (sizeof(M) == 2) {
-      value = static_cast<M>(in.U16());
-    } else if constexpr (sizeof(M) == 4) {
-      value = static_cast<M>(in.U32());
-    } else {
-      static_assert(sizeof(M) == 8);
-      value = static_cast<M>(in.U64());
-    }
-  }
-  template <typename M>
-  static void Encode(ByteWriter& out, const M& value, const WireScope&) {
-    if constexpr (sizeof(M) == 1) {
-      out.U8(static_cast<uint8_t>(value));
-    } else if constexpr (sizeof(M) == 2) {
-      out.U16(static_cast<uint16_t>(value));
-    } else if constexpr (sizeof(M) == 4) {
-      out.U32(static_cast<uint32_t>(value));
-    } else {
-      out.U64(static_cast<uint64_t>(value));
-    }
-  }
-};
-
-// Text to the end of the record: up to a NUL (or the end), written with one and zeros up to a
-// multiple of kAlign.
-template <size_t kAlign>
-struct PaddedText {
-  static void Decode(ByteReader& in, std::string& value, const WireScope&) {
-    value = TextUpToNul(in.Bytes(in.remaining()));
-  }
-  static void Encode(ByteWriter& out, const std::string& value, const WireScope&) {
-    const size_t size = (value.size() + 1 + kAlign - 1) / kAlign * kAlign;
-    out.Text(value);
-    out.Zeros(size - value.size());
-  }
-};
-
-// Text in a field of N bytes, NUL-terminated unless it fills it. Longer text is cut when written.
-template <size_t kSize>
-struct FixedText {
-  static void Decode(ByteReader& in, std::string& value, const WireScope&) {
-    value = TextUpToNul(in.Bytes(kSize));
-  }
-  static void Encode(ByteWriter& out, const std::string& value, const WireScope&) {
-    const size_t size = std::min(value.size(), kSize);
-    out.Text(std::string_view(value).substr(0, size));
-    out.Zeros(kSize - size);
-  }
-};
-
-// N bytes as they are.
-struct FixedBytes {
-  template <size_t kSize>
-  static void Decode(ByteReader& in, std::array<uint8_t, kSize>& value, const WireScope&) {
-    const ByteView bytes = in.Bytes(kSize);
-    std::copy(bytes.begin(), bytes.end(), value.begin());
-  }
-  template <size_t kSize>
-  static void Encode(ByteWriter& out, const std::array<uint8_t, kSize>& value, const WireScope&) {
-    out.Bytes(value);
-  }
-};
-
-// All that is left, as it is.
-struct RestBytes {
-  static void Decode(ByteReader& in, std::vector<uint8_t>& value, const WireScope&) {
-    const ByteView bytes = in.Bytes(in.remaining());
-    value.assign(bytes.begin(), bytes.end());
-  }
-  static void Encode(ByteWriter& out, const std::vector<uint8_t>& value, const WireScope&) {
-    out.Bytes(value);
-  }
-};
-
 // ---- entries ----
 template <typename Wire, typename T, typename M>
 struct FieldEntry {
@@ -225,8 +127,8 @@ struct FieldEntry {
 
 template <typename Wire = Number, typename T, typename M>
 consteval auto F(std::string_view name, M T::* member, Sensitivity sensitivity,
-                 Radix radix = Radix::kDecimal) {
-  return FieldEntry<Wire, T, M>{FieldInfo(name, sensitivity, radix), member};
+                 Display display = Display::kDecimal) {
+  return FieldEntry<Wire, T, M>{FieldInfo(name, sensitivity, display), member};
 }
 
 // Zeros, ignored when read.
@@ -339,40 +241,6 @@ template <size_t kSize, typename T, typename... Entries>
 consteval auto IfRoom(bool T::* flag, Entries... entries) {
   return IfRoomEntry<T, kSize, Entries...>{flag, std::tuple<Entries...>(entries...)};
 }
-
-// An array of numbers with its length, a Count, before it.
-template <typename Count>
-struct Counted {
-  template <typename E>
-  static void Decode(ByteReader& in, std::vector<E>& value, const WireScope& scope) {
-    Count count = 0;
-    Number::Decode(in, count, scope);
-    value.clear();
-    if (count > in.remaining() / sizeof(E)) {
-      return FailRead(in);
-    }
-    value.resize(count);
-    for (E& element : value) Number::Decode(in, element, scope);
-  }
-  template <typename E>
-  static void Encode(ByteWriter& out, const std::vector<E>& value, const WireScope& scope) {
-    Number::Encode(out, static_cast<Count>(value.size()), scope);
-    for (const E& element : value) Number::Encode(out, element, scope);
-  }
-};
-
-// Numbers to the end of the record.
-struct RestNumbers {
-  template <typename E>
-  static void Decode(ByteReader& in, std::vector<E>& value, const WireScope& scope) {
-    value.clear();
-    while (in.remaining() >= sizeof(E)) Number::Decode(in, value.emplace_back(), scope);
-  }
-  template <typename E>
-  static void Encode(ByteWriter& out, const std::vector<E>& value, const WireScope& scope) {
-    for (const E& element : value) Number::Encode(out, element, scope);
-  }
-};
 
 // Structures with tables of their own, after a Count of them.
 template <typename Count, typename T, typename E>

@@ -1,461 +1,102 @@
-// The layouts of all records but SAMPLE: linux/perf_event.h below 64, perf's own from 64 up.
-// The 8-byte header and the trailer are not in them.
+// The layouts of all records but SAMPLE, and which record has which.
 #pragma once
 
-#include <algorithm>
-
-#include "perfdata/attr_layout.h"
-#include "perfdata/layout.h"
-#include "perfdata/record.h"
-#include "perfdata/sample_layout.h"
+#include "perfdata/kernel_record_layout.h"
+#include "perfdata/user_record_layout.h"
 
 namespace stackreel::perfdata {
 
-template <uint16_t kBit>
-struct OnMisc {
-  template <typename T>
-  constexpr bool operator()(const WireScope& scope, const T&) const {
-    return (scope.misc & kBit) != 0;
+// Calls visit.operator()<Body>() with the structure that records of `type` decode into.
+template <typename Visit>
+auto WithBody(uint32_t type, Visit&& visit) {
+  switch (static_cast<RecordType>(type)) {
+    case RecordType::kMmap:
+      return visit.template operator()<Mmap>();
+    case RecordType::kLost:
+      return visit.template operator()<Lost>();
+    case RecordType::kComm:
+      return visit.template operator()<Comm>();
+    case RecordType::kExit:
+    case RecordType::kFork:
+      return visit.template operator()<Task>();
+    case RecordType::kThrottle:
+    case RecordType::kUnthrottle:
+      return visit.template operator()<Throttle>();
+    case RecordType::kRead:
+      return visit.template operator()<Read>();
+    case RecordType::kMmap2:
+      return visit.template operator()<Mmap2>();
+    case RecordType::kAux:
+      return visit.template operator()<Aux>();
+    case RecordType::kItraceStart:
+      return visit.template operator()<ItraceStart>();
+    case RecordType::kLostSamples:
+      return visit.template operator()<LostSamples>();
+    case RecordType::kSwitch:
+      return visit.template operator()<Switch>();
+    case RecordType::kSwitchCpuWide:
+      return visit.template operator()<SwitchCpuWide>();
+    case RecordType::kNamespaces:
+      return visit.template operator()<Namespaces>();
+    case RecordType::kKsymbol:
+      return visit.template operator()<Ksymbol>();
+    case RecordType::kBpfEvent:
+      return visit.template operator()<BpfEvent>();
+    case RecordType::kCgroup:
+      return visit.template operator()<Cgroup>();
+    case RecordType::kTextPoke:
+      return visit.template operator()<TextPoke>();
+    case RecordType::kAuxOutputHwId:
+      return visit.template operator()<AuxOutputHwId>();
+    case RecordType::kCallchainDeferred:
+      return visit.template operator()<CallchainDeferred>();
+    case RecordType::kHeaderAttr:
+      return visit.template operator()<HeaderAttr>();
+    case RecordType::kHeaderEventType:
+      return visit.template operator()<HeaderEventType>();
+    case RecordType::kHeaderTracingData:
+      return visit.template operator()<HeaderTracingData>();
+    case RecordType::kHeaderBuildId:
+      return visit.template operator()<HeaderBuildId>();
+    case RecordType::kFinishedRound:
+      return visit.template operator()<FinishedRound>();
+    case RecordType::kIdIndex:
+      return visit.template operator()<IdIndex>();
+    case RecordType::kAuxtraceInfo:
+      return visit.template operator()<AuxtraceInfo>();
+    case RecordType::kAuxtrace:
+      return visit.template operator()<Auxtrace>();
+    case RecordType::kAuxtraceError:
+      return visit.template operator()<AuxtraceError>();
+    case RecordType::kThreadMap:
+      return visit.template operator()<ThreadMap>();
+    case RecordType::kCpuMap:
+      return visit.template operator()<CpuMap>();
+    case RecordType::kStatConfig:
+      return visit.template operator()<StatConfig>();
+    case RecordType::kStat:
+      return visit.template operator()<Stat>();
+    case RecordType::kStatRound:
+      return visit.template operator()<StatRound>();
+    case RecordType::kEventUpdate:
+      return visit.template operator()<EventUpdate>();
+    case RecordType::kTimeConv:
+      return visit.template operator()<TimeConv>();
+    case RecordType::kHeaderFeature:
+      return visit.template operator()<HeaderFeature>();
+    case RecordType::kFinishedInit:
+      return visit.template operator()<FinishedInit>();
+    case RecordType::kBpfMetadata:
+      return visit.template operator()<BpfMetadata>();
+    case RecordType::kSample:
+    case RecordType::kCompressed:
+    case RecordType::kCompressed2:
+    case RecordType::kSchedstatCpu:
+    case RecordType::kSchedstatDomain:
+      break;
   }
-};
-template <uint16_t kBit>
-struct OffMisc {
-  template <typename T>
-  constexpr bool operator()(const WireScope& scope, const T&) const {
-    return (scope.misc & kBit) == 0;
-  }
-};
-
-// ---- wire forms of build-ids: always 20 bytes, zeros behind a shorter one ----
-// u8 size, u8 and u16 reserved, bytes: in MMAP2.
-struct Mmap2BuildId {
-  static void Decode(ByteReader& in, BuildId& value, const WireScope&);
-  static void Encode(ByteWriter& out, const BuildId& value, const WireScope&);
-};
-// bytes, u8 size (if misc has BUILD_ID_SIZE, else it is not set), u8 and u16 reserved.
-struct HeaderBuildIdBytes {
-  static void Decode(ByteReader& in, BuildId& value, const WireScope& scope);
-  static void Encode(ByteWriter& out, const BuildId& value, const WireScope& scope);
-};
-
-// perf_event_attr inside a record: as long as its own size field says.
-struct AttrInRecord {
-  static void Decode(ByteReader& in, Attr& value, const WireScope&);
-  static void Encode(ByteWriter& out, const Attr& value, const WireScope&);
-};
-
-// ---- kernel records ----
-template <>
-inline constexpr auto kLayout<Mmap> =
-    Layout<Mmap>(F("pid", &Mmap::pid, Sensitivity::kPid), F("tid", &Mmap::tid, Sensitivity::kPid),
-                 F("addr", &Mmap::addr, Sensitivity::kMapAddress, Radix::kHex),
-                 F("len", &Mmap::len, Sensitivity::kNone, Radix::kHex),
-                 F("pgoff", &Mmap::pgoff, Sensitivity::kMapOffset, Radix::kHex),
-                 F<PaddedText<8>>("filename", &Mmap::filename, Sensitivity::kPath));
-
-template <>
-inline constexpr auto kLayout<Mmap2> = Layout<Mmap2>(
-    F("pid", &Mmap2::pid, Sensitivity::kPid), F("tid", &Mmap2::tid, Sensitivity::kPid),
-    F("addr", &Mmap2::addr, Sensitivity::kMapAddress, Radix::kHex),
-    F("len", &Mmap2::len, Sensitivity::kNone, Radix::kHex),
-    F("pgoff", &Mmap2::pgoff, Sensitivity::kMapOffset, Radix::kHex),
-    When(OffMisc<kMiscMmapBuildId>(), F("maj", &Mmap2::maj, Sensitivity::kFileId),
-         F("min", &Mmap2::min, Sensitivity::kFileId), F("ino", &Mmap2::ino, Sensitivity::kFileId),
-         F("ino_generation", &Mmap2::ino_generation, Sensitivity::kFileId)),
-    When(OnMisc<kMiscMmapBuildId>(),
-         F<Mmap2BuildId>("build_id", &Mmap2::build_id, Sensitivity::kBuildId)),
-    F("prot", &Mmap2::prot, Sensitivity::kNone, Radix::kHex),
-    F("flags", &Mmap2::flags, Sensitivity::kNone, Radix::kHex),
-    F<PaddedText<8>>("filename", &Mmap2::filename, Sensitivity::kPath));
-
-template <>
-inline constexpr auto kLayout<Lost> = Layout<Lost>(F("id", &Lost::id, Sensitivity::kNone),
-                                                   F("lost", &Lost::lost, Sensitivity::kNone));
-
-template <>
-inline constexpr auto kLayout<Comm> =
-    Layout<Comm>(F("pid", &Comm::pid, Sensitivity::kPid), F("tid", &Comm::tid, Sensitivity::kPid),
-                 F<PaddedText<8>>("comm", &Comm::comm, Sensitivity::kName));
-
-template <>
-inline constexpr auto kLayout<Task> =
-    Layout<Task>(F("pid", &Task::pid, Sensitivity::kPid), F("ppid", &Task::ppid, Sensitivity::kPid),
-                 F("tid", &Task::tid, Sensitivity::kPid), F("ptid", &Task::ptid, Sensitivity::kPid),
-                 F("time", &Task::time, Sensitivity::kTime));
-
-template <>
-inline constexpr auto kLayout<Throttle> = Layout<Throttle>(
-    F("time", &Throttle::time, Sensitivity::kTime), F("id", &Throttle::id, Sensitivity::kNone),
-    F("stream_id", &Throttle::stream_id, Sensitivity::kNone));
-
-template <>
-inline constexpr auto kLayout<Read> =
-    Layout<Read>(F("pid", &Read::pid, Sensitivity::kPid), F("tid", &Read::tid, Sensitivity::kPid),
-                 F<ReadFormatWords>("values", &Read::values, Sensitivity::kNone));
-
-template <>
-inline constexpr auto kLayout<Aux> =
-    Layout<Aux>(F("aux_offset", &Aux::aux_offset, Sensitivity::kNone, Radix::kHex),
-                F("aux_size", &Aux::aux_size, Sensitivity::kNone, Radix::kHex),
-                F("flags", &Aux::flags, Sensitivity::kNone, Radix::kHex));
-
-template <>
-inline constexpr auto kLayout<ItraceStart> = Layout<ItraceStart>(
-    F("pid", &ItraceStart::pid, Sensitivity::kPid), F("tid", &ItraceStart::tid, Sensitivity::kPid));
-
-template <>
-inline constexpr auto kLayout<LostSamples> =
-    Layout<LostSamples>(F("lost", &LostSamples::lost, Sensitivity::kNone));
-
-template <>
-inline constexpr auto kLayout<Switch> = Layout<Switch>();
-
-template <>
-inline constexpr auto kLayout<SwitchCpuWide> =
-    Layout<SwitchCpuWide>(F("next_prev_pid", &SwitchCpuWide::next_prev_pid, Sensitivity::kPid),
-                          F("next_prev_tid", &SwitchCpuWide::next_prev_tid, Sensitivity::kPid));
-
-template <>
-inline constexpr auto kLayout<NamespaceLink> =
-    Layout<NamespaceLink>(F("dev", &NamespaceLink::dev, Sensitivity::kFileId, Radix::kHex),
-                          F("ino", &NamespaceLink::ino, Sensitivity::kFileId));
-
-template <>
-inline constexpr auto kLayout<Namespaces> = Layout<Namespaces>(
-    F("pid", &Namespaces::pid, Sensitivity::kPid), F("tid", &Namespaces::tid, Sensitivity::kPid),
-    Each<uint64_t>("link", &Namespaces::links));
-
-template <>
-inline constexpr auto kLayout<Ksymbol> =
-    Layout<Ksymbol>(F("addr", &Ksymbol::addr, Sensitivity::kKernelAddress, Radix::kHex),
-                    F("len", &Ksymbol::len, Sensitivity::kNone, Radix::kHex),
-                    F("ksym_type", &Ksymbol::ksym_type, Sensitivity::kNone),
-                    F("flags", &Ksymbol::flags, Sensitivity::kNone, Radix::kHex),
-                    F<PaddedText<8>>("name", &Ksymbol::name, Sensitivity::kName));
-
-template <>
-inline constexpr auto kLayout<BpfEvent> =
-    Layout<BpfEvent>(F("type", &BpfEvent::type, Sensitivity::kNone),
-                     F("flags", &BpfEvent::flags, Sensitivity::kNone, Radix::kHex),
-                     F("id", &BpfEvent::id, Sensitivity::kNone),
-                     F<FixedBytes>("tag", &BpfEvent::tag, Sensitivity::kBuildId));
-
-template <>
-inline constexpr auto kLayout<Cgroup> =
-    Layout<Cgroup>(F("id", &Cgroup::id, Sensitivity::kFileId),
-                   F<PaddedText<8>>("path", &Cgroup::path, Sensitivity::kPath));
-
-// u16 old_len, u16 new_len, old bytes, new bytes, zeros up to a multiple of 8.
-struct TextPokeBytes {
-  static constexpr size_t kMembers = 2;
-  FieldInfo old_bytes;
-  FieldInfo new_bytes;
-
-  template <typename Trace>
-  void Decode(ByteReader& in, TextPoke& value, const WireScope&, Trace& trace) const {
-    const uint16_t old_size = in.U16();
-    const uint16_t new_size = in.U16();
-    for (const auto& [info, size, bytes] : {std::tuple(&old_bytes, old_size, &value.old_bytes),
-                                            std::tuple(&new_bytes, new_size, &value.new_bytes)}) {
-      const size_t begin = in.offset();
-      const ByteView view = in.Bytes(size);
-      bytes->assign(view.begin(), view.end());
-      trace.Field(*info, in, begin, *bytes);
-    }
-  }
-  void Encode(ByteWriter& out, const TextPoke& value, const WireScope&) const {
-    out.U16(static_cast<uint16_t>(value.old_bytes.size()));
-    out.U16(static_cast<uint16_t>(value.new_bytes.size()));
-    out.Bytes(value.old_bytes);
-    out.Bytes(value.new_bytes);
-  }
-  template <typename V, typename Visitor>
-  void Visit(V& value, const WireScope&, Visitor& visit) const {
-    visit(old_bytes, value.old_bytes);
-    visit(new_bytes, value.new_bytes);
-  }
-  template <typename Visitor>
-  constexpr void List(Visitor& visit) const {
-    visit(old_bytes);
-    visit(new_bytes);
-  }
-};
-
-template <>
-inline constexpr auto kLayout<TextPoke> =
-    Layout<TextPoke>(F("addr", &TextPoke::addr, Sensitivity::kKernelAddress, Radix::kHex),
-                     TextPokeBytes{FieldInfo("old_bytes", Sensitivity::kPayload),
-                                   FieldInfo("new_bytes", Sensitivity::kPayload)},
-                     AlignEnd<8>());
-
-template <>
-inline constexpr auto kLayout<AuxOutputHwId> =
-    Layout<AuxOutputHwId>(F("hw_id", &AuxOutputHwId::hw_id, Sensitivity::kNone, Radix::kHex));
-
-template <>
-inline constexpr auto kLayout<CallchainDeferred> = Layout<CallchainDeferred>(
-    F("cookie", &CallchainDeferred::cookie, Sensitivity::kNone, Radix::kHex),
-    F<Counted<uint64_t>>("ips", &CallchainDeferred::ips, Sensitivity::kCodeAddress, Radix::kHex));
-
-// ---- perf's own records ----
-template <>
-inline constexpr auto kLayout<HeaderAttr> =
-    Layout<HeaderAttr>(F<AttrInRecord>("attr", &HeaderAttr::attr, Sensitivity::kEventConfig),
-                       F<RestNumbers>("ids", &HeaderAttr::ids, Sensitivity::kNone));
-
-template <>
-inline constexpr auto kLayout<HeaderEventType> =
-    Layout<HeaderEventType>(F("id", &HeaderEventType::id, Sensitivity::kNone),
-                            F<FixedText<64>>("name", &HeaderEventType::name, Sensitivity::kName));
-
-template <>
-inline constexpr auto kLayout<HeaderBuildId> = Layout<HeaderBuildId>(
-    F("pid", &HeaderBuildId::pid, Sensitivity::kPid),
-    F<HeaderBuildIdBytes>("build_id", &HeaderBuildId::build_id, Sensitivity::kBuildId),
-    F<PaddedText<64>>("filename", &HeaderBuildId::filename, Sensitivity::kPath));
-
-template <>
-inline constexpr auto kLayout<FinishedRound> = Layout<FinishedRound>();
-
-// u64 nr, nr × {u64 id, idx, cpu, tid}; newer: nr × {u64 machine_pid, vcpu} after them all.
-template <>
-inline constexpr auto kLayout<IdIndexEntry> =
-    LayoutWithout<IdIndexEntry, 2>(F("id", &IdIndexEntry::id, Sensitivity::kNone),
-                                   F("idx", &IdIndexEntry::idx, Sensitivity::kNone),
-                                   F("cpu", &IdIndexEntry::cpu, Sensitivity::kNone),
-                                   F("tid", &IdIndexEntry::tid, Sensitivity::kPid));
-
-struct IdIndexMachines {
-  static constexpr size_t kMembers = 1;
-  FieldInfo machine_pid;
-  FieldInfo vcpu;
-
-  template <typename Trace>
-  void Decode(ByteReader& in, IdIndex& value, const WireScope&, Trace& trace) const {
-    value.has_machine =
-        in.ok() && !value.entries.empty() && in.remaining() / 16 >= value.entries.size();
-    if (!value.has_machine) return;
-    for (size_t i = 0; i < value.entries.size(); ++i) {
-      IdIndexEntry& entry = value.entries[i];
-      trace.Enter("machine", i);
-      const size_t begin = in.offset();
-      entry.machine_pid = in.U64();
-      trace.Field(machine_pid, in, begin, entry.machine_pid);
-      entry.vcpu = in.U64();
-      trace.Field(vcpu, in, begin + 8, entry.vcpu);
-      trace.Leave();
-    }
-  }
-  void Encode(ByteWriter& out, const IdIndex& value, const WireScope&) const {
-    if (!value.has_machine) return;
-    for (const IdIndexEntry& entry : value.entries) {
-      out.U64(entry.machine_pid);
-      out.U64(entry.vcpu);
-    }
-  }
-  template <typename V, typename Visitor>
-  void Visit(V& value, const WireScope&, Visitor& visit) const {
-    if (!value.has_machine) return;
-    for (auto& entry : value.entries) {
-      visit(machine_pid, entry.machine_pid);
-      visit(vcpu, entry.vcpu);
-    }
-  }
-  template <typename Visitor>
-  constexpr void List(Visitor& visit) const {
-    visit(machine_pid);
-    visit(vcpu);
-  }
-};
-
-template <>
-inline constexpr auto kLayout<IdIndex> =
-    Layout<IdIndex>(Each<uint64_t>("entry", &IdIndex::entries),
-                    IdIndexMachines{FieldInfo("machine_pid", Sensitivity::kPid),
-                                    FieldInfo("vcpu", Sensitivity::kNone)});
-
-template <>
-inline constexpr auto kLayout<AuxtraceInfo> = Layout<AuxtraceInfo>(
-    F("type", &AuxtraceInfo::type, Sensitivity::kNone),
-    F("reserved", &AuxtraceInfo::reserved, Sensitivity::kNone),
-    F<RestNumbers>("priv", &AuxtraceInfo::priv, Sensitivity::kPayload, Radix::kHex));
-
-template <>
-inline constexpr auto kLayout<Auxtrace> = Layout<Auxtrace>(
-    F("size", &Auxtrace::size, Sensitivity::kNone, Radix::kHex),
-    F("offset", &Auxtrace::offset, Sensitivity::kNone, Radix::kHex),
-    F("reference", &Auxtrace::reference, Sensitivity::kTime, Radix::kHex),
-    F("idx", &Auxtrace::idx, Sensitivity::kNone), F("tid", &Auxtrace::tid, Sensitivity::kPid),
-    F("cpu", &Auxtrace::cpu, Sensitivity::kNone),
-    F("reserved", &Auxtrace::reserved, Sensitivity::kNone));
-
-// fmt 0 had no time; fmt 2 has the whole 64 bytes of msg and what follows them.
-struct HasErrorTime {
-  constexpr bool operator()(const WireScope&, const AuxtraceError& e) const { return e.fmt >= 1; }
-};
-struct HasErrorMachine {
-  constexpr bool operator()(const WireScope&, const AuxtraceError& e) const { return e.fmt >= 2; }
-};
-struct NoErrorMachine {
-  constexpr bool operator()(const WireScope&, const AuxtraceError& e) const { return e.fmt < 2; }
-};
-template <>
-inline constexpr auto kLayout<AuxtraceError> = Layout<AuxtraceError>(
-    F("type", &AuxtraceError::type, Sensitivity::kNone),
-    F("code", &AuxtraceError::code, Sensitivity::kNone),
-    F("cpu", &AuxtraceError::cpu, Sensitivity::kNone),
-    F("pid", &AuxtraceError::pid, Sensitivity::kPid),
-    F("tid", &AuxtraceError::tid, Sensitivity::kPid),
-    F("fmt", &AuxtraceError::fmt, Sensitivity::kNone),
-    F("ip", &AuxtraceError::ip, Sensitivity::kCodeAddress, Radix::kHex),
-    When(HasErrorTime(), F("time", &AuxtraceError::time, Sensitivity::kTime)),
-    When(HasErrorMachine(), F<FixedText<64>>("msg", &AuxtraceError::msg, Sensitivity::kPayload),
-         F("machine_pid", &AuxtraceError::machine_pid, Sensitivity::kPid),
-         F("vcpu", &AuxtraceError::vcpu, Sensitivity::kNone)),
-    When(NoErrorMachine(),
-         Again(F<PaddedText<8>>("msg", &AuxtraceError::msg, Sensitivity::kPayload))));
-
-template <>
-inline constexpr auto kLayout<ThreadMapEntry> =
-    Layout<ThreadMapEntry>(F("pid", &ThreadMapEntry::pid, Sensitivity::kPid),
-                           F<FixedText<16>>("comm", &ThreadMapEntry::comm, Sensitivity::kName));
-template <>
-inline constexpr auto kLayout<ThreadMap> =
-    Layout<ThreadMap>(Each<uint64_t>("thread", &ThreadMap::entries));
-
-// u16 kind, packed behind it:
-//   0 list   u16 nr, u16 cpu[nr]
-//   1 mask   u16 nr, u16 long_size, [4 bytes of padding if long_size is 8], mask words[nr]
-//   2 range  u8 any_cpu, u8 padding, u16 first, u16 last
-struct CpuMapWords {
-  static void Decode(ByteReader& in, CpuMap& value, const WireScope&);
-  static void Encode(ByteWriter& out, const CpuMap& value, const WireScope&);
-};
-// The whole of a structure that has a wire form of its own.
-template <typename Wire, typename T, size_t kCount>
-struct WholeEntry {
-  static constexpr size_t kMembers = kCount;
-  FieldInfo info;
-  template <typename Trace>
-  void Decode(ByteReader& in, T& value, const WireScope& scope, Trace& trace) const {
-    const size_t begin = in.offset();
-    Wire::Decode(in, value, scope);
-    trace.Field(info, in, begin, value);
-  }
-  void Encode(ByteWriter& out, const T& value, const WireScope& scope) const {
-    Wire::Encode(out, value, scope);
-  }
-  template <typename V, typename Visitor>
-  void Visit(V& value, const WireScope&, Visitor& visit) const {
-    visit(info, value);
-  }
-  template <typename Visitor>
-  constexpr void List(Visitor& visit) const {
-    visit(info);
-  }
-};
-template <>
-inline constexpr auto kLayout<CpuMap> = Layout<CpuMap>(
-    WholeEntry<CpuMapWords, CpuMap, 4>{FieldInfo("cpus", Sensitivity::kNone)}, AlignEnd<8>());
-
-template <>
-inline constexpr auto kLayout<StatConfigEntry> =
-    Layout<StatConfigEntry>(F("tag", &StatConfigEntry::tag, Sensitivity::kNone),
-                            F("value", &StatConfigEntry::value, Sensitivity::kNone));
-template <>
-inline constexpr auto kLayout<StatConfig> =
-    Layout<StatConfig>(Each<uint64_t>("entry", &StatConfig::entries));
-
-template <>
-inline constexpr auto kLayout<Stat> = Layout<Stat>(
-    F("id", &Stat::id, Sensitivity::kNone), F("cpu", &Stat::cpu, Sensitivity::kNone),
-    F("thread", &Stat::thread, Sensitivity::kPid), F("value", &Stat::value, Sensitivity::kNone),
-    F("enabled", &Stat::enabled, Sensitivity::kNone),
-    F("running", &Stat::running, Sensitivity::kNone));
-
-template <>
-inline constexpr auto kLayout<StatRound> =
-    Layout<StatRound>(F("type", &StatRound::type, Sensitivity::kNone),
-                      F("time", &StatRound::time, Sensitivity::kTime));
-
-struct UpdatesText {
-  constexpr bool operator()(const WireScope&, const EventUpdate& u) const {
-    return u.type == 0 || u.type == 2;
-  }
-};
-struct UpdatesScale {
-  constexpr bool operator()(const WireScope&, const EventUpdate& u) const { return u.type == 1; }
-};
-struct UpdatesCpus {
-  constexpr bool operator()(const WireScope&, const EventUpdate& u) const { return u.type == 3; }
-};
-struct UpdatesOther {
-  constexpr bool operator()(const WireScope&, const EventUpdate& u) const { return u.type > 3; }
-};
-template <>
-inline constexpr auto kLayout<EventUpdate> = Layout<EventUpdate>(
-    F("type", &EventUpdate::type, Sensitivity::kNone),
-    F("id", &EventUpdate::id, Sensitivity::kNone),
-    When(UpdatesText(), F<PaddedText<8>>("text", &EventUpdate::text, Sensitivity::kName)),
-    When(UpdatesScale(), F("scale", &EventUpdate::scale, Sensitivity::kNone, Radix::kHex)),
-    When(UpdatesCpus(), F<CpuMapWords>("cpus", &EventUpdate::cpus, Sensitivity::kNone),
-         AlignEnd<8>()),
-    When(UpdatesOther(), F<RestBytes>("bytes", &EventUpdate::bytes, Sensitivity::kPayload)));
-
-template <>
-inline constexpr auto kLayout<TimeConv> = Layout<TimeConv>(
-    F("shift", &TimeConv::shift, Sensitivity::kNone),
-    F("mult", &TimeConv::mult, Sensitivity::kNone), F("zero", &TimeConv::zero, Sensitivity::kTime),
-    IfRoom<24>(&TimeConv::has_cycles, F("cycles", &TimeConv::cycles, Sensitivity::kTime),
-               F("mask", &TimeConv::mask, Sensitivity::kNone, Radix::kHex),
-               F("cap_zero", &TimeConv::cap_zero, Sensitivity::kNone),
-               F("cap_short", &TimeConv::cap_short, Sensitivity::kNone), Pad<6>()));
-
-template <>
-inline constexpr auto kLayout<HeaderFeature> =
-    Layout<HeaderFeature>(F("feature", &HeaderFeature::feature, Sensitivity::kNone),
-                          F<RestBytes>("bytes", &HeaderFeature::bytes, Sensitivity::kPayload));
-
-template <>
-inline constexpr auto kLayout<FinishedInit> = Layout<FinishedInit>();
-
-template <>
-inline constexpr auto kLayout<BpfMetadataEntry> = Layout<BpfMetadataEntry>(
-    F<FixedText<64>>("key", &BpfMetadataEntry::key, Sensitivity::kName),
-    F<FixedText<256>>("value", &BpfMetadataEntry::value, Sensitivity::kPayload));
-template <>
-inline constexpr auto kLayout<BpfMetadata> =
-    Layout<BpfMetadata>(F<FixedText<256>>("prog_name", &BpfMetadata::prog_name, Sensitivity::kName),
-                        Each<uint64_t>("entry", &BpfMetadata::entries));
-
-template <>
-inline constexpr auto kLayout<PacMask> = Layout<PacMask>(
-    F("version", &PacMask::version, Sensitivity::kNone),
-    F("kind", &PacMask::kind, Sensitivity::kNone), F("pid", &PacMask::pid, Sensitivity::kPid),
-    F("tid", &PacMask::tid, Sensitivity::kPid), F("time", &PacMask::time, Sensitivity::kTime),
-    F("enabled_keys", &PacMask::enabled_keys, Sensitivity::kNone, Radix::kHex),
-    F("insn_mask", &PacMask::insn_mask, Sensitivity::kNone, Radix::kHex),
-    F("data_mask", &PacMask::data_mask, Sensitivity::kNone, Radix::kHex),
-    F("source", &PacMask::source, Sensitivity::kNone),
-    F("reserved", &PacMask::reserved, Sensitivity::kNone));
-
-template <>
-inline constexpr auto kLayout<Opaque> =
-    Layout<Opaque>(F<RestBytes>("payload", &Opaque::payload, Sensitivity::kPayload));
-
-// The bytes lie behind the record, outside header.size; inside is only u32 size. The bytes, zeros
-// up to a multiple of 8 after them, are added by EncodeRecord and filled in by DecodeRecord.
-struct SizeOfExtra {
-  static void Decode(ByteReader& in, std::vector<uint8_t>& value, const WireScope&) {
-    in.U32();
-    value.clear();
-  }
-  static void Encode(ByteWriter& out, const std::vector<uint8_t>& value, const WireScope&) {
-    out.U32(static_cast<uint32_t>(value.size()));
-  }
-};
-template <>
-inline constexpr auto kLayout<HeaderTracingData> = Layout<HeaderTracingData>(
-    F<SizeOfExtra>("bytes", &HeaderTracingData::bytes, Sensitivity::kPayload));
+  if (type == kRecordTypePacMask) return visit.template operator()<PacMask>();
+  return visit.template operator()<Opaque>();
+}
 
 }  // namespace stackreel::perfdata

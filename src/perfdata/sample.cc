@@ -61,7 +61,8 @@ void ReadFormatWords::Encode(ByteWriter& out, const ReadValues& value, const Wir
 
 namespace {
 
-// Widths of perf_branch_entry's bitfields, from bit 0 up in a little-endian file.
+// Widths of perf_branch_entry's bitfields (mispred, predicted, in_tx, abort, cycles, type, spec,
+// new_type, priv, reserved): from bit 0 up in a little-endian file, from bit 63 down in a big one.
 constexpr std::array<unsigned, 10> kBranchFlagWidths = {1, 1, 1, 1, 16, 4, 2, 4, 3, 31};
 
 }  // namespace
@@ -88,19 +89,13 @@ uint64_t BranchFlagsToBigEndian(uint64_t flags) {
   return word;
 }
 
-BranchEntry Sample::Branch(size_t i) const {
-  BranchEntry entry{branches[3 * i], branches[3 * i + 1], branches[3 * i + 2]};
-  if (branches.endian() == Endian::kBig) entry.flags = BranchFlagsFromBigEndian(entry.flags);
-  return entry;
-}
-
 void BranchStackEntry::Encode(ByteWriter& out, const Sample& value, const WireScope& scope) const {
   const uint64_t layout = scope.attr->branch_sample_type;
-  const size_t count = value.branches.size() / 3;
+  const size_t count = value.branches.size();
   out.U64(count);
   if ((layout & kBranchHwIndex) != 0) out.U64(value.branch_hw_index);
   for (size_t i = 0; i < count; ++i) {
-    const BranchEntry entry = value.Branch(i);
+    const BranchEntry entry = value.branches[i];
     out.U64(entry.from);
     out.U64(entry.to);
     out.U64(out.endian() == Endian::kBig ? BranchFlagsToBigEndian(entry.flags) : entry.flags);

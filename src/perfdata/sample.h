@@ -40,6 +40,28 @@ struct BranchEntry {
   uint64_t flags = 0;  // in little-endian bit order: mispred 0, predicted 1, in_tx 2, abort 3, …
 };
 
+// perf_branch_entry's flag word as a big-endian file has it, to and from the order above.
+uint64_t BranchFlagsFromBigEndian(uint64_t word);
+uint64_t BranchFlagsToBigEndian(uint64_t flags);
+
+// A branch stack: three words an entry.
+class BranchArray {
+ public:
+  BranchArray() = default;
+  BranchArray(ByteView bytes, Endian endian) : words_(bytes, endian) {}
+  [[nodiscard]] size_t size() const { return words_.size() / 3; }
+  [[nodiscard]] bool empty() const { return size() == 0; }
+  BranchEntry operator[](size_t i) const {
+    const uint64_t flags = words_[3 * i + 2];
+    return {words_[3 * i], words_[3 * i + 1],
+            words_.endian() == Endian::kBig ? BranchFlagsFromBigEndian(flags) : flags};
+  }
+  [[nodiscard]] ByteView bytes() const { return words_.bytes(); }
+
+ private:
+  U64Array words_;
+};
+
 // Registers as dumped: `values` holds one for each bit set in `mask`, lowest first.
 struct SampledRegs {
   uint64_t abi = 0;  // 0 none, 1 32-bit task, 2 64-bit task; | kRegsAbiSimd
@@ -67,7 +89,7 @@ struct Sample {
   ByteView raw;
   uint64_t branch_hw_index = 0;
   bool has_branch_hw_index = false;
-  U64Array branches;  // three words an entry: see Branch()
+  BranchArray branches;
   U64Array branch_counters;
   SampledRegs regs_user;
   ByteView stack_user;           // the valid part: dyn_size bytes
@@ -84,7 +106,6 @@ struct Sample {
   uint64_t arch_enabled_keys = 0, arch_insn_mask = 0, arch_data_mask = 0;
 
   [[nodiscard]] bool Has(SampleBit bit) const { return (present & bit) != 0; }
-  [[nodiscard]] BranchEntry Branch(size_t i) const;
 };
 
 // Fills `out` from a SAMPLE record of an event with `attr`. The spans live as long as raw.block.

@@ -62,11 +62,6 @@ struct ReadFormatWords {
   static void Encode(ByteWriter& out, const ReadValues& value, const WireScope& scope);
 };
 
-// perf_branch_entry's flag word: mispred 1, predicted 1, in_tx 1, abort 1, cycles 16, type 4,
-// spec 2, new_type 4, priv 3, reserved 31 bits; in a big-endian file allotted from bit 63 down.
-uint64_t BranchFlagsFromBigEndian(uint64_t word);
-uint64_t BranchFlagsToBigEndian(uint64_t flags);
-
 // u64 abi; if it is not 0, a word for each bit of the attr's register mask, then the SIMD block
 // (u16 nr_vectors, vector_qwords, nr_pred, pred_qwords; their words) if abi has kRegsAbiSimd.
 void DecodeRegisters(ByteReader& in, uint64_t mask, SampledRegs& value);
@@ -100,7 +95,7 @@ struct BranchStackEntry {
       trace.Field(hw_index, in, index_begin, value.branch_hw_index);
     }
     if (count > in.remaining() / 24) return FailRead(in);
-    CountedView::DecodeWords(in, count * 3, value.branches);
+    value.branches = BranchArray(in.Bytes(count * 24), in.endian());
     trace.Field(branches, in, begin, value.branches);
     if ((scope.attr->branch_sample_type & kBranchCounters) == 0) return;
     const size_t counters_begin = in.offset();
@@ -161,11 +156,11 @@ struct StackDumpEntry {
 template <>
 inline constexpr auto kLayout<Sample> = LayoutWithout<Sample, 1>(
     On<kSampleIdentifier>(F("identifier", &Sample::id, Sensitivity::kNone)),
-    On<kSampleIp>(F("ip", &Sample::ip, Sensitivity::kCodeAddress, Radix::kHex)),
+    On<kSampleIp>(F("ip", &Sample::ip, Sensitivity::kCodeAddress, Display::kHex)),
     On<kSampleTid>(F("pid", &Sample::pid, Sensitivity::kPid),
                    F("tid", &Sample::tid, Sensitivity::kPid)),
     On<kSampleTime>(F("time", &Sample::time, Sensitivity::kTime)),
-    On<kSampleAddr>(F("addr", &Sample::addr, Sensitivity::kDataAddress, Radix::kHex)),
+    On<kSampleAddr>(F("addr", &Sample::addr, Sensitivity::kDataAddress, Display::kHex)),
     On<kSampleId>(Again(F("id", &Sample::id, Sensitivity::kNone))),
     On<kSampleStreamId>(F("stream_id", &Sample::stream_id, Sensitivity::kNone)),
     On<kSampleCpu>(F("cpu", &Sample::cpu, Sensitivity::kNone),
@@ -173,31 +168,32 @@ inline constexpr auto kLayout<Sample> = LayoutWithout<Sample, 1>(
     On<kSamplePeriod>(F("period", &Sample::period, Sensitivity::kNone)),
     On<kSampleRead>(F<ReadFormatWords>("read", &Sample::read, Sensitivity::kNone)),
     On<kSampleCallchain>(
-        F<CountedView>("callchain", &Sample::callchain, Sensitivity::kCodeAddress, Radix::kHex)),
+        F<CountedView>("callchain", &Sample::callchain, Sensitivity::kCodeAddress, Display::kHex)),
     On<kSampleRaw>(F<SizedView<uint32_t>>("raw", &Sample::raw, Sensitivity::kPayload)),
     On<kSampleBranchStack>(
         BranchStackEntry{FieldInfo("branch_hw_index", Sensitivity::kNone),
-                         FieldInfo("branches", Sensitivity::kCodeAddress, Radix::kHex),
-                         FieldInfo("branch_counters", Sensitivity::kNone, Radix::kHex)}),
+                         FieldInfo("branches", Sensitivity::kCodeAddress, Display::kHex),
+                         FieldInfo("branch_counters", Sensitivity::kNone, Display::kHex)}),
     On<kSampleRegsUser>(F<RegisterDump<&Attr::sample_regs_user>>(
-        "regs_user", &Sample::regs_user, Sensitivity::kRegisters, Radix::kHex)),
+        "regs_user", &Sample::regs_user, Sensitivity::kRegisters, Display::kHex)),
     On<kSampleStackUser>(StackDumpEntry{FieldInfo("stack_user_size", Sensitivity::kNone),
                                         FieldInfo("stack_user", Sensitivity::kPayload)}),
     On<kSampleWeight | kSampleWeightStruct>(F("weight", &Sample::weight, Sensitivity::kNone)),
-    On<kSampleDataSrc>(F("data_src", &Sample::data_src, Sensitivity::kNone, Radix::kHex)),
-    On<kSampleTransaction>(F("transaction", &Sample::transaction, Sensitivity::kNone, Radix::kHex)),
+    On<kSampleDataSrc>(F("data_src", &Sample::data_src, Sensitivity::kNone, Display::kHex)),
+    On<kSampleTransaction>(
+        F("transaction", &Sample::transaction, Sensitivity::kNone, Display::kHex)),
     On<kSampleRegsIntr>(F<RegisterDump<&Attr::sample_regs_intr>>(
-        "regs_intr", &Sample::regs_intr, Sensitivity::kRegisters, Radix::kHex)),
+        "regs_intr", &Sample::regs_intr, Sensitivity::kRegisters, Display::kHex)),
     On<kSamplePhysAddr>(
-        F("phys_addr", &Sample::phys_addr, Sensitivity::kPhysicalAddress, Radix::kHex)),
+        F("phys_addr", &Sample::phys_addr, Sensitivity::kPhysicalAddress, Display::kHex)),
     On<kSampleCgroup>(F("cgroup", &Sample::cgroup, Sensitivity::kFileId)),
     On<kSampleDataPageSize>(F("data_page_size", &Sample::data_page_size, Sensitivity::kNone)),
     On<kSampleCodePageSize>(F("code_page_size", &Sample::code_page_size, Sensitivity::kNone)),
     On<kSampleAux>(F<SizedView<uint64_t>>("aux", &Sample::aux, Sensitivity::kPayload)),
     On<kSampleArch1>(
-        F("arch_enabled_keys", &Sample::arch_enabled_keys, Sensitivity::kNone, Radix::kHex),
-        F("arch_insn_mask", &Sample::arch_insn_mask, Sensitivity::kNone, Radix::kHex),
-        F("arch_data_mask", &Sample::arch_data_mask, Sensitivity::kNone, Radix::kHex)));
+        F("arch_enabled_keys", &Sample::arch_enabled_keys, Sensitivity::kNone, Display::kHex),
+        F("arch_insn_mask", &Sample::arch_insn_mask, Sensitivity::kNone, Display::kHex),
+        F("arch_data_mask", &Sample::arch_data_mask, Sensitivity::kNone, Display::kHex)));
 
 // The trailer; `present` as above.
 template <>

@@ -107,8 +107,8 @@ TEST(Sample, EveryFieldIsWhereTheKernelPutsIt) {
     EXPECT_EQ(sample.callchain[0], kContextUser);
     EXPECT_EQ(AsText(sample.raw), "raw!");
     EXPECT_EQ(sample.branch_hw_index, 7u);
-    EXPECT_EQ(sample.Branch(0).to, 2u);
-    EXPECT_EQ(sample.Branch(0).flags, (1u << 1) | (5u << 4) | (3u << 20));
+    EXPECT_EQ(sample.branches[0].to, 2u);
+    EXPECT_EQ(sample.branches[0].flags, (1u << 1) | (5u << 4) | (3u << 20));
     EXPECT_EQ(sample.branch_counters[0], 8u);
     EXPECT_EQ(sample.regs_user.Get(0), 0xa0u);
     EXPECT_EQ(sample.regs_user.Get(7), 0xa7u);

@@ -37,18 +37,25 @@ enum class Sensitivity : uint8_t {
 };
 std::string_view SensitivityName(Sensitivity sensitivity);
 
-// How a number is shown.
-enum class Radix : uint8_t { kDecimal, kHex };
+// How a value is shown. Process numbers are shown signed, bytes always in hex.
+enum class Display : uint8_t {
+  kDecimal,
+  kHex,
+  kReal,        // the bits of a double
+  kSampleType,  // hex, and the names of its bits
+  kReadFormat,
+  kAttrFlags,
+};
 
 // Everything about a field but where it is. Only made at compile time, never without a class.
 struct FieldInfo {
   std::string_view name;
   Sensitivity sensitivity;
-  Radix radix;
+  Display display;
 
   consteval FieldInfo(std::string_view field_name, Sensitivity field_sensitivity,
-                      Radix field_radix = Radix::kDecimal)
-      : name(field_name), sensitivity(field_sensitivity), radix(field_radix) {}
+                      Display field_display = Display::kDecimal)
+      : name(field_name), sensitivity(field_sensitivity), display(field_display) {}
 };
 
 }  // namespace stackreel::perfdata
