@@ -95,12 +95,15 @@ class StackView {
 class UnwindModule {
  public:
   // `image` must outlive it (or be null: a module with no file, frame pointers only).
-  // `debug_image`, if any, adds its .debug_frame. kDamaged if its CFI cannot be used at all.
+  // `debug_image`, if any, is asked for .debug_frame where the image has none; it must outlive it
+  // too.
   static std::shared_ptr<const UnwindModule> Make(const elf::Image* image,
                                                   const elf::Image* debug_image);
   [[nodiscard]] const dwarf::FrameTable& frames() const { return frames_; }
   // Bytes of the file at a svma, for signal trampolines and expression reads.
   [[nodiscard]] ByteView BytesAt(Svma svma) const;
+  // The same, but nothing where the process may have written since: expressions read these.
+  [[nodiscard]] ByteView ReadOnlyBytesAt(Svma svma) const;
   [[nodiscard]] const elf::Image* image() const { return image_; }
   // A number that no other UnwindModule has had in this process.
   [[nodiscard]] uint32_t serial() const { return serial_; }

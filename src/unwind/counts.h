@@ -1,0 +1,17 @@
+// What an Unwinder counts; Unwinder::counters() gives them their names.
+#pragma once
+
+#include <cstdint>
+
+namespace stackreel::unwind {
+
+struct Counts {
+  uint64_t stacks = 0;
+  uint64_t frames = 0;
+  uint64_t cache_misses = 0;
+  uint64_t full_restarts = 0;
+  uint64_t frame_pointer_steps = 0;
+  uint64_t bad_rules = 0;  // CFI that could not be read
+};
+
+}  // namespace stackreel::unwind

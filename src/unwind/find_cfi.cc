@@ -1,0 +1,29 @@
+#include "unwind/find_cfi.h"
+
+namespace stackreel::unwind {
+
+FoundCfi FindCfi(const UnwindModule& module, Svma pc, bool exact) {
+  FoundCfi found;
+  found.lookup = exact ? pc : pc - 1;
+  const elf::Image* image = module.image();
+  // At its first instruction _start has not said yet that it has no caller.
+  if (exact && image != nullptr && image->entry() == pc) {
+    found.outermost = true;
+    return found;
+  }
+  found.fde = module.frames().FindFde(found.lookup);
+  // A trampoline is returned to at its first byte, so the byte before may be another function's.
+  found.try_trampoline = !found.fde || found.fde->end == pc;
+  if (found.try_trampoline) found.code = module.BytesAt(pc);
+  return found;
+}
+
+bool SeekRow(dwarf::RowCursor& rows, Svma svma) {
+  while (true) {
+    const auto more = rows.Next();
+    if (!more || !*more) return false;
+    if (svma < rows.row().end) return true;
+  }
+}
+
+}  // namespace stackreel::unwind

@@ -1,0 +1,94 @@
+#include <optional>
+
+#include "unwind/counts.h"
+#include "unwind/unwind.h"
+#include "unwind/x86_64/fast_unwinder.h"
+#include "unwind/x86_64/full_unwinder.h"
+#include "unwind/x86_64/registers.h"
+
+namespace stackreel::unwind {
+namespace {
+
+constexpr size_t kCacheLine = 64;
+// What of a stack is asked for ahead: most stacks are left within this, and more requests at once
+// than the core has line-fill buffers only wait for each other.
+constexpr size_t kPrefetchBytes = 4096;
+
+// The two paths of one kind of CPU: the fast one, and the one it hands stacks to that it cannot do.
+template <class Cpu>
+struct Paths {
+  explicit Paths(Counts& counts) : fast(counts), full(counts) {}
+
+  StackEnd Unwind(const UnwindInput& input, Counts& counts, std::vector<Frame>& out) {
+    const size_t before = out.size();
+    auto end = fast.Unwind(input, out);
+    if (!end) {
+      ++counts.full_restarts;
+      out.resize(before);
+      end = full.Unwind(input, out);
+    }
+    ++counts.stacks;
+    counts.frames += out.size() - before;
+    return *end;
+  }
+
+  x86_64::FastUnwinder<Cpu> fast;
+  x86_64::FullUnwinder<Cpu> full;
+};
+
+}  // namespace
+
+struct Unwinder::State {
+  Counts counts;
+  std::optional<Paths<x86_64::Cpu64>> cpu64;
+  std::optional<Paths<x86_64::Cpu32>> cpu32;
+  Counters named;
+};
+
+Unwinder::Unwinder() : state_(std::make_unique<State>()) {}
+Unwinder::~Unwinder() = default;
+
+StackEnd Unwinder::Unwind(const UnwindInput& input, std::vector<Frame>& out) {
+  static const UnwindMaps kNoMaps;
+  if (!input.registers.Has(x86_64::kPerfIp) || !input.registers.Has(x86_64::kPerfSp)) {
+    return StackEnd::kNoRegisters;
+  }
+  if (input.maps == nullptr) {
+    UnwindInput with_maps = input;
+    with_maps.maps = &kNoMaps;
+    return Unwind(with_maps, out);
+  }
+  State& state = *state_;
+  switch (input.arch) {
+    case Arch::kX86_64:
+      if (!state.cpu64) state.cpu64.emplace(state.counts);
+      return state.cpu64->Unwind(input, state.counts, out);
+    case Arch::kX86:
+      if (!state.cpu32) state.cpu32.emplace(state.counts);
+      return state.cpu32->Unwind(input, state.counts, out);
+    case Arch::kAarch64:
+      break;
+  }
+  return StackEnd::kUnsupported;
+}
+
+void Unwinder::Prefetch(const StackView& stack) {
+  const ByteView bytes = stack.bytes();
+  const size_t size = bytes.size() < kPrefetchBytes ? bytes.size() : kPrefetchBytes;
+  for (size_t at = 0; at < size; at += kCacheLine) __builtin_prefetch(bytes.data() + at);
+}
+
+const Counters& Unwinder::counters() const {
+  const Counts& counts = state_->counts;
+  Counters named;
+  named.Add("unwind.stacks", counts.stacks);
+  named.Add("unwind.frames", counts.frames);
+  named.Add("unwind.cache_miss", counts.cache_misses);
+  named.Add("unwind.restart_full", counts.full_restarts);
+  named.Add("unwind.fp_fallback", counts.frame_pointer_steps);
+  named.Add("unwind.bad_cfi", counts.bad_rules);
+  state_->named = std::move(named);
+  return state_->named;
+}
+
+}  // namespace stackreel::unwind

@@ -1,0 +1,57 @@
+// Leaving a frame that has no call-frame information.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "unwind/unwind.h"
+#include "unwind/x86_64/registers.h"
+
+namespace stackreel::unwind::x86_64 {
+
+// Bytes of code in front of `avma`, as many as are known up to `size`; and from it on.
+ByteView CodeBefore(const UnwindMaps& maps, uint64_t avma, size_t size);
+ByteView CodeAt(const UnwindMaps& maps, uint64_t avma);
+
+// Whether `avma` is in executable memory and behind a call, as far as its bytes are known.
+bool IsReturnAddress(const UnwindMaps& maps, uint64_t avma);
+
+// A frame's caller.
+struct Caller {
+  uint64_t pc = 0;
+  uint64_t sp = 0;
+  uint64_t fp = 0;  // by FollowFramePointer only
+};
+
+// The caller by the frame-pointer chain, every link of which is checked: the frame pointer is
+// aligned, in the dump and not below sp; the one it leads to lies higher (or is 0: the end); the
+// return address is one.
+template <class Cpu>
+std::optional<Caller> FollowFramePointer(const UnwindInput& input, uint64_t sp, uint64_t fp);
+
+// The caller from sp, where the code at an exact pc shows that the frame pointer is not set up
+// (first instructions of a function, return, PLT jump).
+template <class Cpu>
+std::optional<Caller> FollowStackPointer(const UnwindInput& input, uint64_t pc, uint64_t sp);
+
+template <class Cpu>
+bool ReadWord(const StackView& stack, uint64_t address, uint64_t& value) {
+  if constexpr (Cpu::kWordSize == 8) {
+    return stack.Read64(address, value);
+  } else {
+    uint32_t narrow = 0;
+    if (!stack.Read32(address, narrow)) return false;
+    value = narrow;
+    return true;
+  }
+}
+
+// Why a word of the stack at `address` could not be read.
+inline StackEnd EndOfUnreadable(const UnwindInput& input, uint64_t address) {
+  const StackView& stack = input.stack;
+  if (stack.bytes().empty()) return StackEnd::kDumpExhausted;
+  const bool is_past = static_cast<int64_t>(address - stack.start().value) >= 0;
+  return is_past && input.stack_was_cut ? StackEnd::kDumpExhausted : StackEnd::kBadCfa;
+}
+
+}  // namespace stackreel::unwind::x86_64

@@ -1,0 +1,210 @@
+#include "unwind/x86_64/fast_unwinder.h"
+
+#include "unwind/find_cfi.h"
+#include "unwind/x86_64/fallback.h"
+#include "unwind/x86_64/registers.h"
+#include "unwind/x86_64/trampoline.h"
+
+namespace stackreel::unwind::x86_64 {
+namespace {
+
+constexpr FrameOrigin kByChecks = FrameOrigin::kFramePointer;
+
+// More different rules than any set of real binaries has; beyond it the cache starts anew.
+constexpr size_t kMaxRules = size_t{1} << 18;
+
+FastRule Only(FastKind kind) {
+  FastRule rule;
+  rule.kind = kind;
+  return rule;
+}
+
+// The rule at a pc by call-frame information, or what stands for it where there is none.
+template <class Cpu>
+FastRule MakeRule(const UnwindMapping& mapping, uint64_t pc, bool exact, Counts& counts) {
+  if (mapping.module == nullptr) return Only(FastKind::kNoCfi);
+  const auto found = FindCfi(*mapping.module, Svma(pc - mapping.bias), exact);
+  if (found.outermost) return Only(FastKind::kOutermost);
+  if (found.try_trampoline) {
+    if (const auto* layout = FindTrampoline<Cpu>(found.code)) return TrampolineRule<Cpu>(*layout);
+  }
+  if (!found.fde) return Only(FastKind::kNoCfi);
+  dwarf::RowCursor rows = mapping.module->frames().Rows(*found.fde);
+  if (!SeekRow(rows, found.lookup)) {
+    ++counts.bad_rules;
+    return Only(FastKind::kBadCfi);
+  }
+  return MakeFastRule<Cpu>(rows.row(), found.fde->cie);
+}
+
+}  // namespace
+
+template <class Cpu>
+uint32_t FastUnwinder<Cpu>::MissRule(const UnwindInput& input, const State& state) {
+  ++counts_.cache_misses;
+  const uint64_t lookup = state.exact ? state.pc : state.pc - 1;
+  if (last_mapping_ == nullptr || lookup < last_mapping_->start || lookup >= last_mapping_->end) {
+    last_mapping_ = input.maps->Find(lookup);
+  }
+  const UnwindMapping* mapping = last_mapping_;
+  const uint32_t tag = tag_ | static_cast<uint32_t>(state.exact);
+  PcCache::Entry& entry = cache_.At(state.pc);
+  PcCache::Origin& known_origin = cache_.OriginAt(state.pc);
+  PcCache::Origin origin;
+  FastRule rule = Only(FastKind::kNoMapping);
+  if (mapping != nullptr && mapping->executable) {
+    if (mapping->module != nullptr) origin = {mapping->module->serial(), mapping->bias};
+    const bool holds_still = entry.tag != 0 && ((entry.tag ^ tag) & 1) == 0 &&
+                             entry.pc == state.pc && origin.module_serial != 0 &&
+                             known_origin == origin;
+    if (holds_still) {
+      entry.tag = tag;
+      return entry.rule;
+    }
+    rule = MakeRule<Cpu>(*mapping, state.pc, state.exact, counts_);
+  }
+  known_origin = origin;
+  entry = {state.pc, tag, rules_.Intern(rule)};
+  return entry.rule;
+}
+
+template <class Cpu>
+const FastRule& FastUnwinder<Cpu>::FindRule(const UnwindInput& input, const State& state) {
+  const PcCache::Entry& entry = cache_.At(state.pc);
+  if (entry.pc == state.pc && entry.tag == (tag_ | static_cast<uint32_t>(state.exact))) {
+    return rules_[entry.rule];
+  }
+  return rules_[MissRule(input, state)];
+}
+
+// Moves `state` to the caller, or says how the stack ends here.
+template <class Cpu>
+std::optional<StackEnd> FastUnwinder<Cpu>::Apply(const UnwindInput& input, const FastRule& rule,
+                                                 State& state) {
+  const auto offset = static_cast<uint64_t>(int64_t{rule.cfa_offset});
+  uint64_t cfa = 0;
+  switch (rule.kind) {
+    case FastKind::kCfaFromSp:
+      cfa = state.sp + offset;
+      break;
+    case FastKind::kPlt:
+      cfa = state.sp + Cpu::kWordSize +
+            ((state.pc & 15) >= static_cast<uint64_t>(rule.extra) ? Cpu::kWordSize : 0);
+      break;
+    case FastKind::kCfaFromFp:
+      if (!state.fp_known) return StackEnd::kBadCfi;
+      cfa = state.fp + offset;
+      break;
+    case FastKind::kCfaAtFp:
+      if (!state.fp_known) return StackEnd::kBadCfi;
+      [[fallthrough]];
+    case FastKind::kCfaAtSp: {
+      const uint64_t at = (rule.kind == FastKind::kCfaAtSp ? state.sp : state.fp) + offset;
+      if (!ReadWord<Cpu>(input.stack, at, cfa)) return EndOfUnreadable(input, at);
+      cfa += static_cast<uint64_t>(rule.extra);
+      break;
+    }
+    case FastKind::kSignal:
+      return ApplySignal(input, rule, state);
+    case FastKind::kOutermost:
+      return StackEnd::kRoot;
+    case FastKind::kNoCfi:
+    case FastKind::kNoMapping:
+      return Fallback(
+          input, rule.kind == FastKind::kNoCfi ? StackEnd::kNoCfi : StackEnd::kNoMapping, state);
+    case FastKind::kBadCfi:
+    case FastKind::kFullRegisters:
+      return StackEnd::kBadCfi;
+  }
+  // A call pushed something: the caller's sp is above.
+  if (cfa <= state.sp) return cfa == state.sp ? StackEnd::kNoAdvance : StackEnd::kBadCfa;
+  const uint64_t ra_at = cfa + static_cast<uint64_t>(int64_t{rule.ra_offset});
+  uint64_t ra = 0;
+  if (!ReadWord<Cpu>(input.stack, ra_at, ra)) return EndOfUnreadable(input, ra_at);
+  if (rule.fp != FpKind::kSame) {
+    const uint64_t base = rule.fp == FpKind::kAtCfa ? cfa : state.fp;
+    const uint64_t at = base + static_cast<uint64_t>(int64_t{rule.fp_offset});
+    state.fp_known = (rule.fp == FpKind::kAtCfa || (rule.fp == FpKind::kAtFp && state.fp_known)) &&
+                     ReadWord<Cpu>(input.stack, at, state.fp);
+  }
+  state.sp = cfa;
+  state.pc = ra;
+  state.exact = false;
+  state.chain_ended = false;
+  state.origin = FrameOrigin::kCfi;
+  return std::nullopt;
+}
+
+template <class Cpu>
+std::optional<StackEnd> FastUnwinder<Cpu>::ApplySignal(const UnwindInput& input,
+                                                       const FastRule& rule, State& state) {
+  const auto at = [&](int32_t offset) { return state.sp + static_cast<uint64_t>(int64_t{offset}); };
+  State next{};
+  if (!ReadWord<Cpu>(input.stack, at(rule.ra_offset), next.pc)) {
+    return EndOfUnreadable(input, at(rule.ra_offset));
+  }
+  if (!ReadWord<Cpu>(input.stack, at(rule.cfa_offset), next.sp)) {
+    return EndOfUnreadable(input, at(rule.cfa_offset));
+  }
+  next.fp_known = ReadWord<Cpu>(input.stack, at(rule.fp_offset), next.fp);
+  next.exact = true;
+  next.origin = FrameOrigin::kCfi;
+  if (next.pc == state.pc && next.sp == state.sp) return StackEnd::kNoAdvance;
+  state = next;
+  return std::nullopt;
+}
+
+template <class Cpu>
+std::optional<StackEnd> FastUnwinder<Cpu>::Fallback(const UnwindInput& input, StackEnd failure,
+                                                    State& state) {
+  if (state.exact) {
+    if (const auto caller = FollowStackPointer<Cpu>(input, state.pc, state.sp)) {
+      ++counts_.frame_pointer_steps;
+      state = {caller->pc, caller->sp, state.fp, state.fp_known, false, false, kByChecks};
+      return std::nullopt;
+    }
+  }
+  if (state.chain_ended) return StackEnd::kRoot;
+  if (!state.fp_known) return failure;
+  const auto caller = FollowFramePointer<Cpu>(input, state.sp, state.fp);
+  if (!caller) return failure;
+  ++counts_.frame_pointer_steps;
+  state = {caller->pc, caller->sp, caller->fp, true, false, caller->fp == 0, kByChecks};
+  return std::nullopt;
+}
+
+template <class Cpu>
+std::optional<StackEnd> FastUnwinder<Cpu>::Unwind(const UnwindInput& input,
+                                                  std::vector<Frame>& out) {
+  if (rules_.size() > kMaxRules) {
+    rules_.clear();
+    cache_.Clear();
+  }
+  tag_ = cache_.TagOf(input.maps->version);
+  last_mapping_ = nullptr;
+  const Registers& registers = input.registers;
+  State state{};
+  state.pc = static_cast<typename Cpu::Word>(registers.values[kPerfIp]);
+  state.sp = static_cast<typename Cpu::Word>(registers.values[kPerfSp]);
+  state.fp = static_cast<typename Cpu::Word>(registers.values[kPerfBp]);
+  state.fp_known = registers.Has(kPerfBp);
+  state.exact = true;
+  state.origin = FrameOrigin::kSampled;
+  for (size_t n = 0;; ++n) {
+    if (state.pc == 0) return StackEnd::kRoot;
+    if (state.pc == static_cast<typename Cpu::Word>(-1)) return StackEnd::kNoMapping;
+    const FastRule& rule = FindRule(input, state);
+    if (rule.kind == FastKind::kNoMapping && n != 0) return StackEnd::kNoMapping;
+    if (rule.kind == FastKind::kFullRegisters) return std::nullopt;
+    if (n == input.max_frames) return StackEnd::kLimit;
+    const CodeAddressKind kind =
+        state.exact ? CodeAddressKind::kInstructionPointer : CodeAddressKind::kReturnAddress;
+    out.push_back({{Avma(state.pc), kind}, state.origin, rule.kind == FastKind::kSignal});
+    if (const auto end = Apply(input, rule, state)) return end;
+  }
+}
+
+template class FastUnwinder<Cpu64>;
+template class FastUnwinder<Cpu32>;
+
+}  // namespace stackreel::unwind::x86_64

@@ -1,0 +1,46 @@
+// The path that nearly every stack takes: pc, sp and the frame pointer only, rules from a cache.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "unwind/counts.h"
+#include "unwind/pc_cache.h"
+#include "unwind/rule_table.h"
+#include "unwind/unwind.h"
+#include "unwind/x86_64/fast_rule.h"
+
+namespace stackreel::unwind::x86_64 {
+
+template <class Cpu>
+class FastUnwinder {
+ public:
+  explicit FastUnwinder(Counts& counts) : counts_(counts) {}
+
+  // Appends the frames of a stack, whose pc and sp are known. Nothing (and frames that do not
+  // count) if a rule needs more than pc, sp and fp: a FullUnwinder has to do this stack.
+  std::optional<StackEnd> Unwind(const UnwindInput& input, std::vector<Frame>& out);
+
+ private:
+  struct State {
+    uint64_t pc, sp, fp;
+    bool fp_known;
+    bool exact;        // pc is an instruction's address, not a return address
+    bool chain_ended;  // the frame-pointer chain led here, and to 0
+    FrameOrigin origin;
+  };
+  const FastRule& FindRule(const UnwindInput& input, const State& state);
+  uint32_t MissRule(const UnwindInput& input, const State& state);
+  std::optional<StackEnd> Apply(const UnwindInput& input, const FastRule& rule, State& state);
+  std::optional<StackEnd> ApplySignal(const UnwindInput& input, const FastRule& rule, State& state);
+  std::optional<StackEnd> Fallback(const UnwindInput& input, StackEnd failure, State& state);
+
+  Counts& counts_;
+  PcCache cache_;
+  RuleTable<FastRule> rules_;
+  uint32_t tag_ = 0;                             // of the maps of this call
+  const UnwindMapping* last_mapping_ = nullptr;  // in the maps of this call
+};
+
+}  // namespace stackreel::unwind::x86_64

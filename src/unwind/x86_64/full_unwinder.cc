@@ -1,0 +1,282 @@
+#include "unwind/x86_64/full_unwinder.h"
+
+#include "dwarf/expression.h"
+#include "unwind/find_cfi.h"
+#include "unwind/x86_64/fallback.h"
+
+namespace stackreel::unwind::x86_64 {
+namespace {
+
+using dwarf::RegisterRule;
+using dwarf::RuleKind;
+
+constexpr size_t kMaxRules = 1 << 14;
+
+uint64_t Load(const uint8_t* p, unsigned size) {
+  switch (size) {
+    case 1:
+      return *p;
+    case 2:
+      return LoadUnaligned<uint16_t>(p, Endian::kLittle);
+    case 4:
+      return LoadUnaligned<uint32_t>(p, Endian::kLittle);
+    default:
+      return LoadUnaligned<uint64_t>(p, Endian::kLittle);
+  }
+}
+
+}  // namespace
+
+// What expressions see of a frame: its registers, the dumped stack, and bytes of files that the
+// process cannot have changed.
+template <class Cpu>
+class FullUnwinder<Cpu>::FrameView : public dwarf::ExpressionContext {
+ public:
+  FrameView(const UnwindInput& input, const State& state) : input_(input), state_(state) {}
+
+  [[nodiscard]] std::optional<uint64_t> Register(unsigned reg) const override {
+    if (reg >= Cpu::kRegisters || !state_.Has(reg)) return std::nullopt;
+    return state_.values[reg];
+  }
+  [[nodiscard]] std::optional<uint64_t> Memory(Avma address, unsigned size) const override {
+    const ByteView stack = input_.stack.bytes();
+    const uint64_t offset = address - input_.stack.start();
+    if (stack.size() >= size && offset <= stack.size() - size) {
+      return Load(stack.data() + offset, size);
+    }
+    const UnwindMapping* mapping = input_.maps->Find(address.value);
+    if (mapping == nullptr || mapping->module == nullptr) return std::nullopt;
+    const ByteView file = mapping->module->ReadOnlyBytesAt(Svma(address.value - mapping->bias));
+    if (file.size() < size) return std::nullopt;
+    return Load(file.data(), size);
+  }
+  [[nodiscard]] Result<uint64_t> Evaluate(ByteView expression, uint64_t bias,
+                                          std::optional<uint64_t> initial) const {
+    return dwarf::Evaluate({.bytes = expression,
+                            .endian = Endian::kLittle,
+                            .address_size = Cpu::kWordSize,
+                            .initial = initial,
+                            .bias = bias},
+                           *this);
+  }
+  [[nodiscard]] std::optional<uint64_t> Cfa(const dwarf::CfaRule& rule, uint64_t bias) const {
+    if (rule.is_expression) {
+      const auto value = Evaluate(rule.expression, bias, std::nullopt);
+      if (!value) return std::nullopt;
+      return *value;
+    }
+    const auto value = Register(rule.reg);
+    if (!value) return std::nullopt;
+    return static_cast<typename Cpu::Word>(*value + static_cast<uint64_t>(rule.offset));
+  }
+  // The caller's value of a register. `failed_at`: where a stack word was wanted that is not there.
+  [[nodiscard]] std::optional<uint64_t> Caller(const RegisterRule& rule, uint64_t cfa,
+                                               uint64_t bias,
+                                               std::optional<uint64_t>& failed_at) const {
+    uint64_t at = cfa + static_cast<uint64_t>(rule.offset);
+    switch (rule.kind) {
+      case RuleKind::kRegister:
+        return Register(rule.other);
+      case RuleKind::kValOffset:
+        return at;
+      case RuleKind::kOffset:
+        break;
+      case RuleKind::kExpression:
+      case RuleKind::kValExpression: {
+        const auto value = Evaluate(rule.expression, bias, cfa);
+        if (!value) return std::nullopt;
+        if (rule.kind == RuleKind::kValExpression) return *value;
+        at = *value;
+        break;
+      }
+      case RuleKind::kUndefined:
+      case RuleKind::kSameValue:
+        return std::nullopt;
+    }
+    at = static_cast<typename Cpu::Word>(at);
+    const auto value = Memory(Avma(at), Cpu::kWordSize);
+    if (!value) failed_at = at;
+    return value;
+  }
+
+ private:
+  const UnwindInput& input_;
+  const State& state_;
+};
+
+template <class Cpu>
+auto FullUnwinder<Cpu>::MakeRule(const UnwindModule& module, Svma pc, bool exact) -> Rule {
+  Rule rule;
+  const FoundCfi found = FindCfi(module, pc, exact);
+  if (found.outermost) {
+    rule.kind = Rule::Kind::kOutermost;
+    return rule;
+  }
+  if (found.try_trampoline) rule.trampoline = FindTrampoline<Cpu>(found.code);
+  if (rule.trampoline != nullptr) {
+    rule.kind = Rule::Kind::kTrampoline;
+    rule.signal_frame = true;
+    return rule;
+  }
+  if (!found.fde) return rule;
+  dwarf::RowCursor rows = module.frames().Rows(*found.fde);
+  if (found.fde->cie.return_address_register != Cpu::kIp || !SeekRow(rows, found.lookup)) {
+    rule.kind = Rule::Kind::kBadCfi;
+    return rule;
+  }
+  const dwarf::Row& row = rows.row();
+  rule.kind = row.registers[Cpu::kIp].kind == RuleKind::kUndefined ? Rule::Kind::kOutermost
+                                                                   : Rule::Kind::kRow;
+  rule.signal_frame = found.fde->cie.signal_frame;
+  rule.cfa = row.cfa;
+  for (uint8_t reg = 0; reg < Cpu::kRegisters; ++reg) {
+    const RegisterRule& saved = row.registers[reg];
+    if (saved.kind != RuleKind::kSameValue) rule.registers.emplace_back(reg, saved);
+  }
+  return rule;
+}
+
+template <class Cpu>
+auto FullUnwinder<Cpu>::FindRule(const UnwindMapping& mapping, const State& state) -> const Rule& {
+  static const Rule kNoFile;
+  if (mapping.module == nullptr) return kNoFile;
+  const Svma pc(state.pc() - mapping.bias);
+  if (rules_.size() >= kMaxRules) rules_.clear();
+  auto [it, fresh] = rules_.try_emplace({mapping.module->serial(), state.exact, pc.value});
+  if (fresh) it->second = MakeRule(*mapping.module, pc, state.exact);
+  return it->second;
+}
+
+template <class Cpu>
+std::optional<StackEnd> FullUnwinder<Cpu>::ApplyRow(const UnwindInput& input, const Rule& rule,
+                                                    uint64_t bias, State& state) {
+  const FrameView view(input, state);
+  const auto cfa = view.Cfa(rule.cfa, bias);
+  if (!cfa) return StackEnd::kBadCfi;
+  if (!rule.signal_frame && *cfa <= state.sp()) {
+    return *cfa == state.sp() ? StackEnd::kNoAdvance : StackEnd::kBadCfa;
+  }
+  State caller = state;
+  caller.Set(Cpu::kSp, *cfa);
+  caller.Forget(Cpu::kIp);
+  for (const auto& [reg, saved] : rule.registers) {
+    std::optional<uint64_t> failed_at;
+    const auto value = view.Caller(saved, *cfa, bias, failed_at);
+    if (value) {
+      caller.Set(reg, *value);
+    } else {
+      caller.Forget(reg);
+      const bool is_vital = reg == Cpu::kIp || reg == Cpu::kSp;
+      if (is_vital) return failed_at ? EndOfUnreadable(input, *failed_at) : StackEnd::kBadCfi;
+    }
+  }
+  if (!caller.Has(Cpu::kIp)) return StackEnd::kBadCfi;
+  if (caller.pc() == state.pc() && caller.sp() == state.sp()) return StackEnd::kNoAdvance;
+  state = caller;
+  return std::nullopt;
+}
+
+template <class Cpu>
+std::optional<StackEnd> FullUnwinder<Cpu>::ApplyTrampoline(const UnwindInput& input,
+                                                           const SavedRegisters<Cpu>& layout,
+                                                           State& state) {
+  State caller = state;
+  for (unsigned reg = 0; reg < Cpu::kRegisters; ++reg) {
+    const uint64_t at = state.sp() + static_cast<uint64_t>(int64_t{layout[reg]});
+    uint64_t value = 0;
+    if (ReadWord<Cpu>(input.stack, at, value)) {
+      caller.Set(reg, value);
+    } else {
+      if (reg == Cpu::kIp || reg == Cpu::kSp) return EndOfUnreadable(input, at);
+      caller.Forget(reg);
+    }
+  }
+  if (caller.pc() == state.pc() && caller.sp() == state.sp()) return StackEnd::kNoAdvance;
+  state = caller;
+  return std::nullopt;
+}
+
+template <class Cpu>
+std::optional<StackEnd> FullUnwinder<Cpu>::Fallback(const UnwindInput& input, StackEnd failure,
+                                                    State& state) {
+  if (state.exact) {
+    if (const auto caller = FollowStackPointer<Cpu>(input, state.pc(), state.sp())) {
+      state.Set(Cpu::kIp, caller->pc);
+      state.Set(Cpu::kSp, caller->sp);
+      state.chain_ended = false;
+      return std::nullopt;
+    }
+  }
+  if (state.chain_ended) return StackEnd::kRoot;
+  if (!state.Has(Cpu::kBp)) return failure;
+  const auto caller = FollowFramePointer<Cpu>(input, state.sp(), state.values[Cpu::kBp]);
+  if (!caller) return failure;
+  // What else the function saved is not known.
+  state.known = 0;
+  state.Set(Cpu::kIp, caller->pc);
+  state.Set(Cpu::kSp, caller->sp);
+  state.Set(Cpu::kBp, caller->fp);
+  state.chain_ended = caller->fp == 0;
+  return std::nullopt;
+}
+
+// Moves `state` to the caller, or says how the stack ends here.
+template <class Cpu>
+std::optional<StackEnd> FullUnwinder<Cpu>::Apply(const UnwindInput& input, const Rule& rule,
+                                                 uint64_t bias, State& state) {
+  std::optional<StackEnd> end;
+  switch (rule.kind) {
+    case Rule::Kind::kOutermost:
+      return StackEnd::kRoot;
+    case Rule::Kind::kBadCfi:
+      return StackEnd::kBadCfi;
+    case Rule::Kind::kNoCfi:
+      ++counts_.frame_pointer_steps;
+      end = Fallback(input, StackEnd::kNoCfi, state);
+      state.origin = FrameOrigin::kFramePointer;
+      state.exact = false;
+      return end;
+    case Rule::Kind::kRow:
+      end = ApplyRow(input, rule, bias, state);
+      break;
+    case Rule::Kind::kTrampoline:
+      end = ApplyTrampoline(input, *rule.trampoline, state);
+      break;
+  }
+  state.origin = FrameOrigin::kCfi;
+  state.exact = rule.signal_frame;
+  state.chain_ended = false;
+  return end;
+}
+
+template <class Cpu>
+StackEnd FullUnwinder<Cpu>::Unwind(const UnwindInput& input, std::vector<Frame>& out) {
+  State state;
+  for (unsigned reg = 0; reg < Cpu::kRegisters; ++reg) {
+    const unsigned perf_reg = Cpu::kPerfOfDwarf[reg];
+    if (input.registers.Has(perf_reg)) state.Set(reg, input.registers.values[perf_reg]);
+  }
+  for (size_t n = 0;; ++n) {
+    const uint64_t pc = state.pc();
+    if (pc == 0) return StackEnd::kRoot;
+    if (pc == static_cast<typename Cpu::Word>(-1)) return StackEnd::kNoMapping;
+    const UnwindMapping* mapping = input.maps->Find(state.exact ? pc : pc - 1);
+    if (mapping != nullptr && !mapping->executable) mapping = nullptr;
+    if (mapping == nullptr && n != 0) return StackEnd::kNoMapping;
+    if (n == input.max_frames) return StackEnd::kLimit;
+    static const UnwindMapping kNowhere;
+    const Rule& rule = FindRule(mapping == nullptr ? kNowhere : *mapping, state);
+    const CodeAddressKind kind =
+        state.exact ? CodeAddressKind::kInstructionPointer : CodeAddressKind::kReturnAddress;
+    out.push_back({{Avma(pc), kind}, state.origin, rule.signal_frame});
+    const uint64_t bias = mapping == nullptr ? 0 : mapping->bias;
+    if (const auto end = Apply(input, rule, bias, state)) {
+      return mapping == nullptr && *end == StackEnd::kNoCfi ? StackEnd::kNoMapping : *end;
+    }
+  }
+}
+
+template class FullUnwinder<Cpu64>;
+template class FullUnwinder<Cpu32>;
+
+}  // namespace stackreel::unwind::x86_64

@@ -1,0 +1,82 @@
+// The path of stacks that need more than pc, sp and fp: all general registers, general expressions.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "dwarf/cfi.h"
+#include "unwind/counts.h"
+#include "unwind/unwind.h"
+#include "unwind/x86_64/registers.h"
+#include "unwind/x86_64/trampoline.h"
+
+namespace stackreel::unwind::x86_64 {
+
+template <class Cpu>
+class FullUnwinder {
+ public:
+  explicit FullUnwinder(Counts& counts) : counts_(counts) {}
+
+  // Appends the frames of a stack, whose pc and sp are known.
+  StackEnd Unwind(const UnwindInput& input, std::vector<Frame>& out);
+
+ private:
+  // By DWARF number; bit n of `known`: values[n] is.
+  struct State {
+    std::array<uint64_t, Cpu::kRegisters> values{};
+    uint32_t known = 0;
+    bool exact = true;
+    bool chain_ended = false;
+    FrameOrigin origin = FrameOrigin::kSampled;
+
+    [[nodiscard]] bool Has(unsigned reg) const { return ((known >> reg) & 1) != 0; }
+    void Set(unsigned reg, uint64_t value) {
+      values[reg] = static_cast<typename Cpu::Word>(value);
+      known |= uint32_t{1} << reg;
+    }
+    void Forget(unsigned reg) { known &= ~(uint32_t{1} << reg); }
+    [[nodiscard]] uint64_t pc() const { return values[Cpu::kIp]; }
+    [[nodiscard]] uint64_t sp() const { return values[Cpu::kSp]; }
+  };
+  // A row without the registers it does not speak of.
+  struct Rule {
+    enum class Kind : uint8_t { kRow, kTrampoline, kOutermost, kNoCfi, kBadCfi };
+    Kind kind = Kind::kNoCfi;
+    bool signal_frame = false;
+    dwarf::CfaRule cfa;
+    std::vector<std::pair<uint8_t, dwarf::RegisterRule>> registers;
+    const SavedRegisters<Cpu>* trampoline = nullptr;
+  };
+  struct Key {
+    uint32_t module_serial = 0;
+    bool exact = false;
+    uint64_t svma = 0;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& key) const noexcept {
+      return (key.svma * 2 + static_cast<uint64_t>(key.exact)) * 0x9e3779b97f4a7c15 ^
+             key.module_serial;
+    }
+  };
+  class FrameView;
+
+  const Rule& FindRule(const UnwindMapping& mapping, const State& state);
+  Rule MakeRule(const UnwindModule& module, Svma pc, bool exact);
+  std::optional<StackEnd> Apply(const UnwindInput& input, const Rule& rule, uint64_t bias,
+                                State& state);
+  std::optional<StackEnd> ApplyRow(const UnwindInput& input, const Rule& rule, uint64_t bias,
+                                   State& state);
+  std::optional<StackEnd> ApplyTrampoline(const UnwindInput& input,
+                                          const SavedRegisters<Cpu>& layout, State& state);
+  std::optional<StackEnd> Fallback(const UnwindInput& input, StackEnd failure, State& state);
+
+  Counts& counts_;
+  std::unordered_map<Key, Rule, KeyHash> rules_;
+};
+
+}  // namespace stackreel::unwind::x86_64
