@@ -1,56 +1,59 @@
-// Call trees, flat tables, filters and differences over a profile.
+// Call trees over a profile: for flame graphs, and of one row of the flat table.
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <string_view>
+#include <span>
 #include <vector>
 
+#include "profile/filter.h"
+#include "profile/flat_table.h"
 #include "profile/profile.h"
+#include "profile/stack_weights.h"
 
 namespace stackreel::profile {
 
-enum class SortKey : uint8_t { kComm, kDso, kSym, kPid, kTid, kCpu, kSrcline };
+// What the children of a node are: what it calls (from the root down), or what calls it (from the
+// innermost frame up).
+enum class TreeDirection : uint8_t { kCallees, kCallers };
 
-struct Filter {
-  std::vector<std::string> comms, dsos, symbols;  // empty: all; symbols: any frame's
-  std::vector<uint32_t> pids, tids, cpus;
-  uint64_t time_start = 0, time_end = UINT64_MAX;
-  std::vector<uint32_t> events;
-  [[nodiscard]] bool Matches(const Profile& profile, const ProfileSample& sample) const;
-};
-
-// One row of the flat table: the values of the sort keys, of the innermost frame (self) and of any
-// frame (children).
-struct FlatRow {
-  std::vector<std::string> keys;
-  uint64_t self = 0, children = 0;
-  uint64_t samples = 0;
-  // For its call graph: the frames that make up this row.
-  std::vector<FrameId> frames;
-};
-struct FlatTable {
-  std::vector<SortKey> keys;
-  std::vector<FlatRow> rows;  // sorted by children (or self), largest first
-  uint64_t total = 0;
-};
-FlatTable MakeFlatTable(const Profile& profile, const Filter& filter,
-                        const std::vector<SortKey>& keys, bool children);
-
-// A tree of frames with inclusive and own weights. Node 0 is the root, without a frame.
+// Frames of one function are one node: in one module, inlined or not, whatever their lines.
 struct TreeNode {
-  FrameId frame = 0;
-  uint64_t total = 0, self = 0;
+  FrameId frame = kNoFrame;  // one of its frames; kNoFrame: the root, or a comm
+  TextId comm = 0;           // of a comm's node
+  Amount total;              // with its children
+  Amount self;               // that end here
+  Amount left_out;           // of children below the limits
   uint32_t parent = 0;
-  std::vector<uint32_t> children;  // by weight, largest first
+  uint32_t first_child = 0, child_count = 0;  // in CallTree::nodes, largest first
 };
+// Node 0 is the root. A parent comes before its children. total = self + left_out + Σ children.
 struct CallTree {
   std::vector<TreeNode> nodes;
+  [[nodiscard]] std::span<const TreeNode> ChildrenOf(const TreeNode& node) const {
+    return {nodes.data() + node.first_child, node.child_count};
+  }
 };
-enum class TreeDirection : uint8_t { kCallee, kCaller };  // from the root down; from the leaf up
-CallTree MakeCallTree(const Profile& profile, const Filter& filter, TreeDirection direction);
-// Callers (direction kCaller) or callees of one row's frames.
-CallTree MakeRowTree(const Profile& profile, const Filter& filter, const FlatRow& row,
-                     TreeDirection direction);
+
+struct TreeOptions {
+  TreeDirection direction = TreeDirection::kCallees;
+  bool by_comm = false;             // the children of the root are comms
+  uint64_t min_weight = 0;          // lighter nodes are left out
+  uint32_t max_depth = UINT32_MAX;  // and what lies below this many levels of frames
+  bool merge_unresolved = false;    // frames without a function are one node a module
+};
+CallTree MakeCallTree(const Profile& profile, const Filter& filter, const TreeOptions& options);
+
+// What the graph of a row shows.
+enum class RowGraph : uint8_t {
+  kCallees,      // from the row's outermost frame to what it calls: perf's --children -g caller
+  kCallers,      // from the row's innermost frame to what calls it: --children -g callee
+  kSelfCallers,  // from the innermost frame of the row's own samples: --no-children -g callee
+  kSelfPaths,    // from the root to the row's own samples: --no-children -g caller
+};
+// One tree for each of `rows` (indices into table.rows), of `filter`'s samples; options.direction
+// and by_comm do not matter.
+std::vector<CallTree> MakeRowTrees(const Profile& profile, const Filter& filter,
+                                   const FlatTable& table, std::span<const uint32_t> rows,
+                                   RowGraph graph, const TreeOptions& options);
 
 }  // namespace stackreel::profile

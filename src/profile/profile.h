@@ -17,6 +17,7 @@ using TextId = StringInterner::Id;
 using FrameId = uint32_t;
 using StackId = uint32_t;
 inline constexpr StackId kEmptyStack = UINT32_MAX;
+inline constexpr FrameId kNoFrame = UINT32_MAX;
 
 // One function in one module, as far as it was asked to be told apart (line, address).
 struct Frame {
@@ -27,23 +28,27 @@ struct Frame {
   uint64_t address = 0;  // svma; 0 unless unresolved or asked for
   bool inlined = false;
   bool kernel = false;
+  bool jit = false;
   bool marker = false;  // not code: "[truncated stack]" and the like
   friend bool operator==(const Frame&, const Frame&) = default;
 };
 
-// A stack is its caller's stack and one frame more.
+// A stack is its caller's stack and one frame more. A caller's id is smaller than its callees'.
 struct StackNode {
   StackId caller = kEmptyStack;
   FrameId frame = 0;
 };
 
+inline constexpr uint32_t kNoNumber = UINT32_MAX;  // a pid, tid or cpu that was not recorded
+
 struct ProfileSample {
   StackId stack = kEmptyStack;
   uint64_t weight = 0;  // the period
-  uint64_t time = 0;
-  uint32_t pid = 0, tid = 0, cpu = 0;
+  uint64_t count = 1;   // how many samples this stands for
+  uint64_t time = 0;    // nanoseconds; 0 if merged or not recorded
+  uint32_t pid = kNoNumber, tid = kNoNumber, cpu = kNoNumber;
   TextId comm = 0;
-  uint32_t event = 0;
+  uint32_t event = 0;  // index into Facts::events
 };
 
 class Profile {
@@ -53,6 +58,9 @@ class Profile {
   FrameId AddFrame(const Frame& frame);
   StackId Push(StackId caller, FrameId frame);
   void AddSample(const ProfileSample& sample) { samples_.push_back(sample); }
+  // Adds to an earlier sample that differs in nothing but weight and count, or appends it. For
+  // recordings with many samples of few stacks; leave `time` 0.
+  void AddMerged(const ProfileSample& sample);
 
   [[nodiscard]] const std::vector<Frame>& frames() const { return frames_; }
   [[nodiscard]] const std::vector<StackNode>& stacks() const { return stacks_; }
@@ -60,13 +68,17 @@ class Profile {
   // Frames of a stack, innermost first.
   [[nodiscard]] std::vector<FrameId> FramesOf(StackId stack) const;
 
+  struct Unresolved {
+    uint64_t frames = 0;
+    std::string why;
+  };
   // What every report states.
   struct Facts {
     uint64_t samples = 0, lost = 0;
     uint64_t user_stacks = 0, complete_stacks = 0;
     uint64_t frames = 0, unresolved_frames = 0;
-    std::map<std::string, uint64_t> stack_ends;             // StackEndName → samples
-    std::map<std::string, std::string> unresolved_modules;  // module → why
+    std::map<std::string, uint64_t> stack_ends;            // StackEndName → samples
+    std::map<std::string, Unresolved> unresolved_modules;  // by module name
     std::vector<std::string> events;
     std::vector<std::string> header;
     Counters counters;
@@ -75,12 +87,16 @@ class Profile {
   Facts facts;
 
  private:
+  // Hash → the ids that have it; equality is checked against the vectors.
+  using Index = std::unordered_multimap<uint64_t, uint32_t>;
+
   StringInterner strings_;
   std::vector<Frame> frames_;
-  std::unordered_multimap<uint64_t, FrameId> frame_ids_;
+  Index frame_ids_;
   std::vector<StackNode> stacks_;
-  std::unordered_map<uint64_t, StackId> stack_ids_;
+  std::unordered_map<uint64_t, StackId> stack_ids_;  // caller << 32 | frame
   std::vector<ProfileSample> samples_;
+  Index sample_ids_;  // of merged ones
 };
 
 }  // namespace stackreel::profile
