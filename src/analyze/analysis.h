@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,7 +27,8 @@ struct AnalyzedFrame {
   CodeAddress address;
   unwind::FrameOrigin origin = unwind::FrameOrigin::kSampled;
   session::ModuleId module = session::kNoModule;
-  Svma svma;  // of address, not of the lookup address
+  FileOffset offset;  // as the mapping has it; for kernels and JIT code it means nothing
+  Svma svma;          // of address, not of the lookup address; 0 without a module
   bool kernel = false;
   // Innermost first; one unless inlined functions were asked for. Empty span: not symbolized.
   std::span<const symbolize::SymbolizedFrame> symbols;
@@ -39,12 +41,22 @@ struct AnalyzedSample {
   uint32_t pid = 0, tid = 0;
   StringInterner::Id comm = 0;  // in session.strings()
   uint64_t period = 1;
-  bool has_callchain = false;                // frames is a chain, not just the sampled ip
+  bool has_callchain = false;                // the event asks for chains
+  bool chain_is_empty = false;               // but this sample has none: frames is the sampled ip
   std::span<const AnalyzedFrame> frames;     // innermost first: kernel, then user
   std::optional<unwind::StackEnd> user_end;  // set if the user stack was unwound here
 };
 
+// Which samples to take at all; empty lists take all.
+struct SampleFilter {
+  std::vector<std::string> comms;
+  std::vector<std::string> dsos, symbols;  // a frame is in one, and named as one
+  std::vector<uint32_t> pids, tids, cpus;
+  uint64_t time_start = 0, time_end = UINT64_MAX;  // both are included
+};
+
 struct AnalysisOptions {
+  SampleFilter filter;
   bool unwind = true;  // user stacks dumped in the samples
   bool symbolize = true;
   symbolize::SymbolizeOptions symbols;
@@ -53,7 +65,9 @@ struct AnalysisOptions {
 
 struct AnalysisResult {
   perfdata::ReadEnd read;
-  uint64_t samples = 0, lost = 0;
+  uint64_t samples = 0;   // given to the sink
+  uint64_t filtered = 0;  // not asked for
+  uint64_t lost = 0;      // records that the kernel's buffers had no room for
   uint64_t user_stacks = 0, complete_stacks = 0, frames = 0, unresolved_frames = 0;
   std::vector<uint64_t> ends;  // by StackEnd
 };
@@ -95,8 +109,8 @@ struct ProfileOptions {
 // Runs an analysis into a profile.
 Result<profile::Profile> MakeProfile(Analysis& analysis, const ProfileOptions& options);
 
-// The maps of a process as the unwinder needs them, cached by version. Used when analysing and when
-// recording live.
+// The maps of a process as the unwinder needs them, cached by version. `mappings` is parallel to
+// the entries of the AddressSpace. Used when analysing and when recording live.
 class UnwindMapsCache {
  public:
   UnwindMapsCache(
@@ -110,7 +124,7 @@ class UnwindMapsCache {
   std::unique_ptr<State> state_;
 };
 
-// Registers of a sample as the unwinder takes them; nothing if there are none.
+// Registers of a sample as the unwinder takes them; nothing if there are none (kernel threads).
 std::optional<unwind::Registers> RegistersOf(const perfdata::SampledRegs& regs);
 
 }  // namespace stackreel::analyze

@@ -33,12 +33,15 @@ class AddressSpace {
   [[nodiscard]] uint64_t version() const { return version_; }
 
   void Assign(Avma start, Avma end, const Mapping& mapping);
+  void Erase(Avma start, Avma end);
 
  private:
-  friend class Session;
+  static uint64_t NextVersion();
+  void UpdateHighestExecutableEnd();
+
   IntervalMap<Mapping> map_;
   Avma highest_executable_end_;
-  uint64_t version_ = 0;
+  uint64_t version_ = NextVersion();
 };
 using AddressSpacePtr = std::shared_ptr<const AddressSpace>;
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/address.h"
@@ -41,15 +42,20 @@ struct ModuleKey {
 struct Module {
   ModuleKey key;
   bool deleted = false;  // the path ended in " (deleted)"
+  bool ksymbol = false;  // kKernelModule that is one symbol, named by its path (KSYMBOL record)
   // Namespaces of the process that mapped it: whose /proc/PID/root holds the file.
   uint32_t first_pid = 0;
-  // Executable mappings begin: for kernels and modules, where they are loaded. Svma = avma - bias.
+  // Kernels and modules: where they are loaded. Their svmas are avmas, as kallsyms has them; who
+  // looks into vmlinux or a .ko takes off what it was moved by.
   Avma kernel_start;
-  // `[kernel.kallsyms]_stext`: the name of the reference symbol, and the address it was linked at.
+  // `[kernel.kallsyms]_stext`: the name of the reference symbol, and the address it had when it
+  // was recorded. 0: not known (kptr_restrict).
   std::string reference_symbol;
   uint64_t reference_address = 0;
 
   [[nodiscard]] const std::string& path() const { return key.path; }
+  // As perf names it: with " (deleted)".
+  [[nodiscard]] std::string name() const { return deleted ? key.path + " (deleted)" : key.path; }
   [[nodiscard]] bool is_kernel() const {
     return key.kind == ModuleKind::kKernel || key.kind == ModuleKind::kKernelModule ||
            key.kind == ModuleKind::kGuestKernel;
@@ -62,5 +68,24 @@ struct LoadSegment {
   uint64_t offset = 0, file_size = 0, vaddr = 0, mem_size = 0;
   bool executable = false;
 };
+std::vector<LoadSegment> LoadSegmentsOf(const elf::Image& image);
+
+// The segment that a mapping of file bytes [offset, offset + length) shows: the one that overlaps
+// most, of those that are executable as the mapping is. A mapping begins at a page, a segment need
+// not, and their vaddr - offset may differ: so avma - svma is never taken as start - offset. Null
+// if none overlaps.
+const LoadSegment* SegmentOfMapping(const std::vector<LoadSegment>& segments, FileOffset offset,
+                                    uint64_t length, bool executable);
+
+// What a user mapping's file name says.
+struct ModuleName {
+  ModuleKey key;  // without a build-id
+  bool deleted = false;
+};
+ModuleName ClassifyMapping(std::string_view filename, uint32_t pid, bool executable,
+                           uint32_t map_flags);
+
+// PROT_EXEC of mmap(2).
+bool IsExecutable(uint32_t prot);
 
 }  // namespace stackreel::session

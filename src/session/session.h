@@ -15,7 +15,8 @@
 #include "base/error.h"
 #include "base/interner.h"
 #include "perfdata/features.h"
-#include "perfdata/reader.h"
+#include "perfdata/record.h"
+#include "perfdata/sample.h"
 #include "perfdata/sorter.h"
 #include "session/address_space.h"
 #include "session/module.h"
@@ -40,9 +41,9 @@ struct PointerMask {
 struct Process {
   uint32_t pid = 0;
   uint32_t ppid = 0;
-  AddressSpacePtr maps;  // never null
-  std::optional<PointerMask> mask;
-  bool is_32bit = false;
+  AddressSpacePtr maps;             // never null
+  std::optional<PointerMask> mask;  // from the side band
+  uint32_t live_threads = 0;        // of those seen
 };
 
 struct Thread {
@@ -61,16 +62,17 @@ struct Location {
 
 class Session {
  public:
-  explicit Session(const perfdata::Features& features, Counters& counters);
+  // `features` may grow while records arrive (pipe mode); both must outlive the session.
+  Session(const perfdata::Features& features, Endian endian, Counters& counters);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   // Takes up a record that changes processes, maps or comms; others do nothing. Records must come
-  // in order of time (perfdata::RoundSorter).
-  Status Apply(const perfdata::TimedRecord& record, const perfdata::RecordContext& context);
+  // in order of time (perfdata::RoundSorter). A bad one is counted "session.bad_record".
+  void Apply(const perfdata::TimedRecord& record, const perfdata::RecordContext& context);
   // The same, for records that are decoded already (live recording).
-  Status Apply(const perfdata::Record& record);
+  void Apply(const perfdata::Record& record);
 
   // The process or thread, made (with no maps) if it was not known.
   Process& ProcessOf(uint32_t pid);
@@ -84,20 +86,23 @@ class Session {
   [[nodiscard]] const AddressSpacePtr& kernel_maps() const;
   [[nodiscard]] const AddressSpacePtr& guest_kernel_maps() const;
 
-  // Where `avma` is for a process in a cpu mode (kernel modes ask the kernel's maps).
-  [[nodiscard]] Location Find(const AddressSpace& maps, Avma avma) const;
+  // Where `avma` is in those maps; asks for the module's segments.
+  [[nodiscard]] Location Find(const AddressSpace& maps, Avma avma);
+  // avma - svma, the same all over the mapping; asks for the module's segments.
+  uint64_t BiasOf(const AddressSpace::Entry& entry);
 
   [[nodiscard]] const std::vector<Module>& modules() const;
   ModuleId InternModule(const ModuleKey& key, bool deleted, uint32_t pid);
   // Set once a module's file is open; then Find gives true svmas.
   void SetSegments(ModuleId module, std::vector<LoadSegment> segments);
-  [[nodiscard]] const std::vector<LoadSegment>& SegmentsOf(ModuleId module) const;
+  const std::vector<LoadSegment>& SegmentsOf(ModuleId module);
   // Called (once a module) when segments are first needed: Find → segments. May be null.
   void SetSegmentLoader(std::function<std::vector<LoadSegment>(const Module&)> loader);
 
   // The mask for a process now (see unwinding design: sample, side band, header, maps).
   [[nodiscard]] PointerMask MaskOf(const Process& process, const perfdata::Sample* sample) const;
-  // The recorded machine: EM_*, from the ARCH feature ("x86_64", "aarch64", …).
+  // The recorded machine: EM_*, from the E_MACHINE or ARCH feature ("x86_64", "aarch64", …); 0 if
+  // the recording does not say.
   [[nodiscard]] uint16_t machine() const;
 
   StringInterner& strings();

@@ -2,9 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "analyze/analysis.h"
+#include "base/error.h"
 
 namespace stackreel::views {
 
@@ -23,17 +28,44 @@ enum ScriptField : uint32_t {
   kFieldSrcline = 1u << 11,
   kFieldAddr = 1u << 12,
 };
+
+// Which fields to print: `only`, or what is usual for the event's type with some added or removed.
+struct FieldSelection {
+  std::optional<uint32_t> only;
+  uint32_t add = 0, remove = 0;
+  // As given to -F: "comm,tid,ip", or changes to the usual ones: "+srcline,-period". kUsage names
+  // the known fields.
+  static Result<FieldSelection> Parse(std::string_view text);
+};
+// Names of the fields, as -F takes them.
+std::vector<std::string> ScriptFieldNames();
+
 struct ScriptOptions {
-  uint32_t fields =
-      kFieldComm | kFieldTid | kFieldTime | kFieldEvent | kFieldIp | kFieldSym | kFieldDso;
-  bool inlines = true;
+  FieldSelection fields;
   bool nanoseconds = false;
 };
-// Appends the block of one sample, to the byte as perf 6.1 prints these fields.
-void AppendScriptText(analyze::Analysis& analysis, const analyze::AnalyzedSample& sample,
-                      const ScriptOptions& options, std::string& out);
-// Appends one JSON object and a newline, "schema": "stackreel.sample/1" in the first one only.
-void AppendScriptJson(analyze::Analysis& analysis, const analyze::AnalyzedSample& sample,
-                      const ScriptOptions& options, std::string& out);
+
+// Formats the samples of one analysis, one after the other.
+class ScriptFormatter {
+ public:
+  ScriptFormatter(analyze::Analysis& analysis, const ScriptOptions& options);
+  ~ScriptFormatter();
+  ScriptFormatter(const ScriptFormatter&) = delete;
+  ScriptFormatter& operator=(const ScriptFormatter&) = delete;
+
+  // Appends the block of one sample, to the byte as perf 6.1 prints these fields. kUsage if a field
+  // was asked for that the sample's event does not have.
+  Status AppendText(const analyze::AnalyzedSample& sample, std::string& out);
+  // Appends one JSON object and a newline; "schema": "stackreel.sample/1" in the first one only.
+  Status AppendJson(const analyze::AnalyzedSample& sample, std::string& out);
+
+  struct State;
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+// The name that perf shows for a module: "[nf_tables]" for a .ko, else the path.
+std::string DsoName(const session::Module& module);
 
 }  // namespace stackreel::views

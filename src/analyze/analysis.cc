@@ -1,0 +1,328 @@
+#include "analyze/analysis.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "analyze/chain_builder.h"
+#include "analyze/deferred_queue.h"
+#include "analyze/module_images.h"
+#include "base/check.h"
+#include "perfdata/sorter.h"
+
+namespace stackreel::analyze {
+namespace {
+
+using perfdata::RecordType;
+
+// A batch is as much as all workers do between two visits of the sink. It is small, so that stacks
+// are still in the cache when they are unwound, and large enough to be worth the wake-ups.
+constexpr size_t kBatchSamplesPerWorker = 128;
+constexpr size_t kBatchBytesPerWorker = size_t{1} << 20;
+// Contiguous samples that one worker takes at a time.
+constexpr size_t kChunkSamples = 16;
+
+constexpr uint32_t kNoId = UINT32_MAX;  // of a sample without TID
+
+template <typename T>
+bool Contains(const std::vector<T>& list, const T& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+unwind::Arch ArchOf(uint16_t machine, uint64_t abi) {
+  constexpr uint16_t k386 = 3, kAarch64 = 183;
+  constexpr uint64_t kAbi32 = 1;
+  if (machine == kAarch64) return unwind::Arch::kAarch64;
+  if (machine == k386 || abi == kAbi32) return unwind::Arch::kX86;
+  return unwind::Arch::kX86_64;
+}
+
+}  // namespace
+
+struct Analysis::State : public perfdata::TimedSink {
+  State(perfdata::Reader& reader_in, symbolize::ModuleFileProvider& files, Executor& executor_in,
+        const AnalysisOptions& options_in)
+      : reader(reader_in),
+        executor(executor_in),
+        options(options_in),
+        session(reader.features(), reader.endian(), counters),
+        symbolizer(files, options.symbols, counters),
+        images(session, symbolizer, counters),
+        maps(session, [this](session::ModuleId id) { return LoadUnwindModule(id); }) {
+    session.SetSegmentLoader([this](const session::Module& module) { return Segments(module); });
+    const ChainBuilder::Options chain_options{options.unwind, options.max_frames};
+    for (size_t i = 0; i < executor.concurrency(); ++i) {
+      builders.push_back(std::make_unique<ChainBuilder>(chain_options));
+    }
+    batch.resize(kBatchSamplesPerWorker * builders.size());
+  }
+
+  Status OnTimedRecord(const perfdata::TimedRecord& record) override;
+  Status OnSample(const perfdata::TimedRecord& record);
+  void OnDeferredChain(const perfdata::TimedRecord& record);
+  void OnLost(const perfdata::TimedRecord& record);
+  Status Take(PendingSample& pending);
+  Status TakeReady(bool at_end);
+  Status FlushBatch();
+  Status Deliver(const PendingSample& pending, std::vector<AnalyzedFrame>& frames);
+  [[nodiscard]] bool Wanted(const perfdata::Sample& sample, std::string_view comm) const;
+  void Locate(PendingSample& pending);
+  MapsAtTime MapsOf(const session::AddressSpacePtr& space) { return {space, maps.Get(space)}; }
+  std::shared_ptr<const unwind::UnwindModule> LoadUnwindModule(session::ModuleId id);
+  std::vector<session::LoadSegment> Segments(const session::Module& module);
+  [[nodiscard]] perfdata::RecordContext ContextOf(const perfdata::TimedRecord& record) const;
+  void CollectCounters();
+
+  perfdata::Reader& reader;
+  Executor& executor;
+  const AnalysisOptions options;
+  Counters counters;
+  session::Session session;
+  symbolize::Symbolizer symbolizer;
+  ModuleImages images;
+  UnwindMapsCache maps;
+  std::vector<std::unique_ptr<ChainBuilder>> builders;  // by worker
+  DeferredQueue deferred;
+
+  std::vector<PendingSample> batch;  // used up to batch_size; the rest waits to be used again
+  size_t batch_size = 0;
+  size_t batch_bytes = 0;
+  std::vector<std::vector<AnalyzedFrame>> chunk_frames;
+
+  AnalysisSink* sink = nullptr;
+  AnalysisResult result;
+  std::function<void(uint64_t, uint64_t)>* on_progress = nullptr;
+};
+
+perfdata::RecordContext Analysis::State::ContextOf(const perfdata::TimedRecord& record) const {
+  const auto& events = reader.events().events();
+  const uint32_t event = record.event.value_or(0);
+  return {reader.endian(), event < events.size() ? &events[event].attr : nullptr};
+}
+
+Status Analysis::State::OnTimedRecord(const perfdata::TimedRecord& record) {
+  switch (record.raw.record_type()) {
+    case RecordType::kSample:
+      return OnSample(record);
+    case RecordType::kCallchainDeferred:
+      OnDeferredChain(record);
+      return TakeReady(/*at_end=*/false);
+    case RecordType::kLost:
+    case RecordType::kLostSamples:
+      OnLost(record);
+      return {};
+    default:
+      session.Apply(record, ContextOf(record));
+      return {};
+  }
+}
+
+Status Analysis::State::OnSample(const perfdata::TimedRecord& record) {
+  const auto& events = reader.events().events();
+  if (!record.event || *record.event >= events.size()) {
+    counters.Add("analyze.sample_without_event");
+    return {};
+  }
+  const bool direct = deferred.empty();
+  PendingSample local;
+  PendingSample& pending = direct ? batch[batch_size] : local;
+  pending.event = *record.event;
+  const perfdata::Attr& attr = events[pending.event].attr;
+  pending.branch_sample_type = attr.branch_sample_type;
+  pending.raw = record.raw;
+  pending.endian = reader.endian();
+  pending.deferred_chain.clear();
+  pending.awaited_cookie.reset();
+  pending.user_end.reset();
+  if (!perfdata::DecodeSample(record.raw, attr, reader.endian(), pending.sample)) {
+    counters.Add("analyze.bad_sample");
+    return {};
+  }
+  perfdata::Sample& sample = pending.sample;
+  if (!sample.Has(perfdata::kSampleTid)) sample.pid = sample.tid = kNoId;
+  const session::Thread& thread = session.ThreadOf(sample.pid, sample.tid);
+  pending.comm = thread.comm_set ? thread.comm : session.strings().Intern(session.CommOf(thread));
+  if (!Wanted(sample, session.strings().Text(pending.comm))) {
+    ++result.filtered;
+    return {};
+  }
+  Locate(pending);
+  pending.awaited_cookie = DeferredCookieOf(sample);
+  if (direct && !pending.awaited_cookie) return Take(pending);
+  if (direct) {
+    deferred.Push(std::move(pending));
+  } else {
+    deferred.Push(std::move(local));
+  }
+  return TakeReady(/*at_end=*/false);
+}
+
+bool Analysis::State::Wanted(const perfdata::Sample& sample, std::string_view comm) const {
+  const SampleFilter& filter = options.filter;
+  if (!filter.pids.empty() && !Contains(filter.pids, sample.pid)) return false;
+  if (!filter.tids.empty() && !Contains(filter.tids, sample.tid)) return false;
+  if (!filter.comms.empty() && !Contains(filter.comms, std::string(comm))) return false;
+  if (!filter.cpus.empty() && sample.Has(perfdata::kSampleCpu) &&
+      !Contains(filter.cpus, sample.cpu)) {
+    return false;
+  }
+  return !sample.Has(perfdata::kSampleTime) ||
+         (sample.time >= filter.time_start && sample.time <= filter.time_end);
+}
+
+// Notes all that tells, at this time, where the sample's addresses are.
+void Analysis::State::Locate(PendingSample& pending) {
+  const session::Process& process = session.ProcessOf(pending.sample.pid);
+  pending.user = MapsOf(process.maps);
+  pending.kernel = MapsOf(session.kernel_maps());
+  pending.guest_kernel = MapsOf(session.guest_kernel_maps());
+  pending.arch = ArchOf(session.machine(), pending.sample.regs_user.abi);
+  pending.code_mask = session.MaskOf(process, &pending.sample).insn;
+}
+
+void Analysis::State::OnDeferredChain(const perfdata::TimedRecord& record) {
+  Result<perfdata::Record> decoded = perfdata::DecodeRecord(record.raw, ContextOf(record));
+  if (!decoded || !decoded->sample_id) {
+    counters.Add("analyze.bad_deferred_chain");
+    return;
+  }
+  const auto* chain = std::get_if<perfdata::CallchainDeferred>(&decoded->body);
+  if (chain != nullptr) deferred.OnChain(decoded->sample_id->tid, chain->cookie, chain->ips);
+}
+
+void Analysis::State::OnLost(const perfdata::TimedRecord& record) {
+  Result<perfdata::Record> decoded = perfdata::DecodeRecord(record.raw, ContextOf(record));
+  if (!decoded) {
+    counters.Add("analyze.bad_lost");
+  } else if (const auto* lost = std::get_if<perfdata::Lost>(&decoded->body)) {
+    result.lost += lost->lost;
+  } else if (const auto* samples = std::get_if<perfdata::LostSamples>(&decoded->body)) {
+    result.lost += samples->lost;
+  }
+}
+
+Status Analysis::State::TakeReady(bool at_end) {
+  while (std::optional<PendingSample> pending = deferred.Pop(at_end)) {
+    batch[batch_size] = std::move(*pending);
+    TRY(Take(batch[batch_size]));
+  }
+  return {};
+}
+
+// `pending` is batch[batch_size].
+Status Analysis::State::Take(PendingSample& pending) {
+  ++batch_size;
+  batch_bytes += pending.raw.bytes.size();
+  if (batch_size == batch.size() || batch_bytes >= kBatchBytesPerWorker * builders.size()) {
+    return FlushBatch();
+  }
+  return {};
+}
+
+Status Analysis::State::FlushBatch() {
+  const size_t chunks = (batch_size + kChunkSamples - 1) / kChunkSamples;
+  if (chunk_frames.size() < chunks) chunk_frames.resize(chunks);
+  executor.ParallelFor(chunks, [this](size_t chunk, size_t worker) {
+    const size_t first = chunk * kChunkSamples;
+    const size_t last = std::min(first + kChunkSamples, batch_size);
+    std::vector<AnalyzedFrame>& frames = chunk_frames[chunk];
+    frames.clear();
+    for (size_t i = first; i < last; ++i) {
+      if (i + 1 < last) ChainBuilder::Prefetch(batch[i + 1]);
+      builders[worker]->Build(batch[i], frames);
+    }
+  });
+  for (size_t i = 0; i < batch_size; ++i) TRY(Deliver(batch[i], chunk_frames[i / kChunkSamples]));
+  for (size_t i = 0; i < batch_size; ++i) batch[i].raw.block.reset();
+  batch_size = 0;
+  batch_bytes = 0;
+  if (*on_progress) (*on_progress)(reader.position(), reader.total());
+  return {};
+}
+
+Status Analysis::State::Deliver(const PendingSample& pending, std::vector<AnalyzedFrame>& frames) {
+  const std::span<AnalyzedFrame> own(frames.data() + pending.first_frame, pending.frame_count);
+  for (AnalyzedFrame& frame : own) {
+    if (frame.module == session::kNoModule) {
+      ++result.unresolved_frames;
+      continue;
+    }
+    if (!options.symbolize) continue;
+    const Svma lookup =
+        frame.address.kind == CodeAddressKind::kReturnAddress ? frame.svma - 1 : frame.svma;
+    frame.symbols = symbolizer.Find(frame.module, session.modules()[frame.module], lookup);
+    if (frame.symbols.empty() || frame.symbols.back().function == 0) ++result.unresolved_frames;
+  }
+  const perfdata::Attr& attr = reader.events().events()[pending.event].attr;
+  AnalyzedSample sample;
+  sample.sample = &pending.sample;
+  sample.misc = pending.raw.misc;
+  sample.event = pending.event;
+  sample.pid = pending.sample.pid;
+  sample.tid = pending.sample.tid;
+  sample.comm = pending.comm;
+  // Without PERIOD every sample counts what the event was opened with.
+  sample.period = pending.sample.Has(perfdata::kSamplePeriod) ? pending.sample.period
+                  : attr.Has(perfdata::kAttrFreq)
+                      ? 1
+                      : std::max<uint64_t>(attr.sample_period_or_freq, 1);
+  sample.has_callchain = (attr.sample_type & perfdata::kSampleCallchain) != 0;
+  sample.chain_is_empty = pending.chain_is_empty;
+  sample.frames = own;
+  sample.user_end = pending.user_end;
+  ++result.samples;
+  result.frames += own.size();
+  if (pending.user_end) {
+    ++result.user_stacks;
+    const auto end = static_cast<size_t>(*pending.user_end);
+    if (result.ends.size() <= end) result.ends.resize(end + 1);
+    ++result.ends[end];
+    if (*pending.user_end == unwind::StackEnd::kRoot) ++result.complete_stacks;
+  }
+  return sink->OnSample(sample);
+}
+
+std::shared_ptr<const unwind::UnwindModule> Analysis::State::LoadUnwindModule(
+    session::ModuleId id) {
+  return options.unwind ? images.UnwindModuleOf(id) : nullptr;
+}
+
+std::vector<session::LoadSegment> Analysis::State::Segments(const session::Module& module) {
+  const auto id = static_cast<session::ModuleId>(&module - session.modules().data());
+  const elf::Image* image = images.MainOf(id);
+  return image != nullptr ? session::LoadSegmentsOf(*image) : std::vector<session::LoadSegment>();
+}
+
+void Analysis::State::CollectCounters() {
+  counters.Merge(reader.counters());
+  for (const auto& builder : builders) {
+    counters.Merge(builder->unwinder().counters());
+    counters.Add("analyze.bad_chain", builder->bad_chains());
+  }
+  counters.Add("analyze.deferred_chain_missing", deferred.given_up());
+  counters.Add("analyze.deferred_chain_unclaimed", deferred.unclaimed());
+}
+
+Analysis::Analysis(perfdata::Reader& reader, symbolize::ModuleFileProvider& files,
+                   Executor& executor, const AnalysisOptions& options)
+    : state_(std::make_unique<State>(reader, files, executor, options)) {}
+Analysis::~Analysis() = default;
+
+Result<AnalysisResult> Analysis::Run(AnalysisSink& sink) {
+  State& state = *state_;
+  state.sink = &sink;
+  state.on_progress = &on_progress;
+  perfdata::RoundSorter sorter(state.reader, state, state.counters);
+  TRY_ASSIGN(state.result.read, state.reader.ReadAll(sorter));
+  TRY(sorter.Finish());
+  TRY(state.TakeReady(/*at_end=*/true));
+  TRY(state.FlushBatch());
+  state.CollectCounters();
+  return state.result;
+}
+
+session::Session& Analysis::session() { return state_->session; }
+symbolize::Symbolizer& Analysis::symbolizer() { return state_->symbolizer; }
+const perfdata::EventTable& Analysis::events() const { return state_->reader.events(); }
+Counters& Analysis::counters() { return state_->counters; }
+
+}  // namespace stackreel::analyze

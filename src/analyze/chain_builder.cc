@@ -1,0 +1,230 @@
+#include "analyze/chain_builder.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace stackreel::analyze {
+namespace {
+
+using perfdata::CpuMode;
+using unwind::FrameOrigin;
+
+constexpr uint64_t kBranchCallStack = 1u << 11;  // PERF_SAMPLE_BRANCH_CALL_STACK
+
+CpuMode ModeOf(const PendingSample& pending) { return pending.raw.cpu_mode(); }
+
+bool IsKernelMode(CpuMode mode) {
+  return mode == CpuMode::kKernel || mode == CpuMode::kGuestKernel;
+}
+
+const MapsAtTime* MapsFor(const PendingSample& pending, CpuMode mode) {
+  switch (mode) {
+    case CpuMode::kKernel:
+      return &pending.kernel;
+    case CpuMode::kUser:
+      return &pending.user;
+    case CpuMode::kGuestKernel:
+      return &pending.guest_kernel;
+    case CpuMode::kUnknown:
+    case CpuMode::kHypervisor:
+    case CpuMode::kGuestUser:
+      return nullptr;
+  }
+  return nullptr;
+}
+
+// What a context marker switches to; nothing if it is none that we know.
+std::optional<CpuMode> ModeOfMarker(uint64_t marker) {
+  switch (marker) {
+    case perfdata::kContextHv:
+      return CpuMode::kHypervisor;
+    case perfdata::kContextKernel:
+      return CpuMode::kKernel;
+    case perfdata::kContextUser:
+    case perfdata::kContextUserDeferred:
+      return CpuMode::kUser;
+    case perfdata::kContextGuest:
+    case perfdata::kContextGuestUser:
+      return CpuMode::kGuestUser;
+    case perfdata::kContextGuestKernel:
+      return CpuMode::kGuestKernel;
+    default:
+      return std::nullopt;
+  }
+}
+
+unsigned StackPointerOf(unwind::Arch arch) {
+  // asm/perf_regs.h: PERF_REG_X86_SP, PERF_REG_ARM64_SP.
+  return arch == unwind::Arch::kAarch64 ? 31 : 7;
+}
+
+bool WillUnwind(const PendingSample& pending) {
+  return pending.sample.regs_user.abi != 0 && pending.sample.stack_user_size != 0;
+}
+
+}  // namespace
+
+std::optional<uint64_t> DeferredCookieOf(const perfdata::Sample& sample) {
+  const perfdata::U64Array& chain = sample.callchain;
+  for (size_t i = 0; i + 1 < chain.size(); ++i) {
+    if (chain[i] == perfdata::kContextUserDeferred) return chain[i + 1];
+  }
+  return std::nullopt;
+}
+
+void ChainBuilder::Prefetch(const PendingSample& pending) {
+  if (!WillUnwind(pending)) return;
+  unwind::Unwinder::Prefetch(unwind::StackView(Avma(0), pending.sample.stack_user));
+}
+
+void ChainBuilder::Build(PendingSample& pending, std::vector<AnalyzedFrame>& out) {
+  pending.first_frame = out.size();
+  user_chain_.clear();
+  const bool unwind = options_.unwind && WillUnwind(pending);
+  if (pending.sample.Has(perfdata::kSampleCallchain)) {
+    if (!AddBranchChain(pending, out)) AddSampledChain(pending, out);
+  }
+  if (unwind) AddUnwound(pending, out);
+  pending.chain_is_empty = out.size() == pending.first_frame;
+  if (pending.chain_is_empty && pending.sample.Has(perfdata::kSampleIp)) {
+    AddFrame(pending, {Avma(pending.sample.ip), CodeAddressKind::kInstructionPointer},
+             FrameOrigin::kSampled, ModeOf(pending), out);
+  }
+  pending.frame_count = out.size() - pending.first_frame;
+}
+
+// The chain as the kernel made it: [marker, ip, ip, …, marker, ip, …]. The first address after a
+// marker is where that context was interrupted; the others are return addresses.
+void ChainBuilder::AddSampledChain(PendingSample& pending, std::vector<AnalyzedFrame>& out) {
+  const perfdata::U64Array& chain = pending.sample.callchain;
+  const bool user_is_unwound = options_.unwind && WillUnwind(pending);
+  CpuMode mode = CpuMode::kUser;
+  auto kind = CodeAddressKind::kInstructionPointer;
+  for (size_t i = 0; i < chain.size(); ++i) {
+    const uint64_t ip = chain[i];
+    if (ip >= perfdata::kContextMax) {
+      const std::optional<CpuMode> next = ModeOfMarker(ip);
+      if (!next) {
+        ++bad_chains_;
+        out.resize(pending.first_frame);
+        return;
+      }
+      mode = *next;
+      kind = CodeAddressKind::kInstructionPointer;
+      if (ip == perfdata::kContextUserDeferred) break;  // the cookie follows
+      continue;
+    }
+    const CodeAddress address{Avma(ip), kind};
+    kind = CodeAddressKind::kReturnAddress;
+    if (mode == CpuMode::kUser && user_is_unwound) {
+      user_chain_.push_back(ip);
+    } else if (!Full(pending, out)) {
+      AddFrame(pending, address, FrameOrigin::kKernelChain, mode, out);
+    }
+  }
+  kind = CodeAddressKind::kInstructionPointer;
+  for (const uint64_t ip : pending.deferred_chain) {
+    if (ip >= perfdata::kContextMax) continue;
+    if (Full(pending, out)) break;
+    AddFrame(pending, {Avma(ip), kind}, FrameOrigin::kKernelChain, CpuMode::kUser, out);
+    kind = CodeAddressKind::kReturnAddress;
+  }
+}
+
+// Last branch records in call-stack mode hold the calls that have not returned, newest first:
+//   user frames = where the newest call went, then where each call came from.
+// They take the place of the user part of the chain. False: this sample has none.
+bool ChainBuilder::AddBranchChain(PendingSample& pending, std::vector<AnalyzedFrame>& out) {
+  const perfdata::Sample& sample = pending.sample;
+  if ((pending.branch_sample_type & kBranchCallStack) == 0) return false;
+  const size_t branches = sample.branches.size();
+  size_t user = 0;
+  while (user < sample.callchain.size() && sample.callchain[user] != perfdata::kContextUser) ++user;
+  if (branches == 0 || user == sample.callchain.size()) return false;
+  CpuMode mode = CpuMode::kUser;
+  auto kind = CodeAddressKind::kInstructionPointer;
+  for (size_t i = 0; i < user && !Full(pending, out); ++i) {
+    const uint64_t ip = sample.callchain[i];
+    if (ip >= perfdata::kContextMax) {
+      mode = ModeOfMarker(ip).value_or(CpuMode::kUnknown);
+      kind = CodeAddressKind::kInstructionPointer;
+      continue;
+    }
+    AddFrame(pending, {Avma(ip), kind}, FrameOrigin::kKernelChain, mode, out);
+    kind = CodeAddressKind::kReturnAddress;
+  }
+  constexpr auto kExact = CodeAddressKind::kInstructionPointer;
+  if (!Full(pending, out)) {
+    AddFrame(pending, {Avma(sample.branches[0].to), kExact}, FrameOrigin::kKernelChain,
+             CpuMode::kUser, out);
+  }
+  for (size_t i = 0; i < branches && !Full(pending, out); ++i) {
+    AddFrame(pending, {Avma(sample.branches[i].from), kExact}, FrameOrigin::kKernelChain,
+             CpuMode::kUser, out);
+  }
+  return true;
+}
+
+void ChainBuilder::AddUnwound(PendingSample& pending, std::vector<AnalyzedFrame>& out) {
+  const perfdata::Sample& sample = pending.sample;
+  const std::optional<unwind::Registers> registers = RegistersOf(sample.regs_user);
+  if (!registers || Full(pending, out)) return;
+  unwind::UnwindInput input;
+  input.arch = pending.arch;
+  input.registers = *registers;
+  const unsigned sp = StackPointerOf(pending.arch);
+  const uint64_t start = registers->Has(sp) ? registers->values[sp] : 0;
+  input.stack = unwind::StackView(Avma(start), sample.stack_user, pending.endian);
+  input.stack_was_cut = sample.stack_user.size() == sample.stack_user_size;
+  input.maps = pending.user.unwind.get();
+  input.code_mask = pending.code_mask;
+  input.max_frames = options_.max_frames - (out.size() - pending.first_frame);
+  unwound_.clear();
+  pending.user_end = unwinder_.Unwind(input, unwound_);
+  const size_t first = out.size();
+  for (const unwind::Frame& frame : unwound_) {
+    AddFrame(pending, frame.address, frame.origin, CpuMode::kUser, out);
+  }
+  if (*pending.user_end == unwind::StackEnd::kDumpExhausted && !user_chain_.empty()) {
+    SpliceChain(pending, first, out);
+  }
+}
+
+// A stack that the dump cut off goes on with the kernel's own chain, from the outermost frame on
+// that both have.
+void ChainBuilder::SpliceChain(const PendingSample& pending, size_t first,
+                               std::vector<AnalyzedFrame>& out) {
+  for (size_t i = out.size(); i > first + 1; --i) {
+    const auto same =
+        std::find(user_chain_.begin(), user_chain_.end(), out[i - 1].address.avma.value);
+    if (same == user_chain_.end()) continue;
+    if (same + 1 == user_chain_.end()) return;
+    out.resize(i);
+    for (auto it = same + 1; it != user_chain_.end() && !Full(pending, out); ++it) {
+      AddFrame(pending, {Avma(*it), CodeAddressKind::kReturnAddress}, FrameOrigin::kKernelChain,
+               CpuMode::kUser, out);
+    }
+    return;
+  }
+}
+
+void ChainBuilder::AddFrame(const PendingSample& pending, CodeAddress address, FrameOrigin origin,
+                            CpuMode mode, std::vector<AnalyzedFrame>& out) {
+  AnalyzedFrame& frame = out.emplace_back();
+  frame.address = address;
+  frame.origin = origin;
+  frame.kernel = IsKernelMode(mode);
+  const MapsAtTime* maps = MapsFor(pending, mode);
+  if (maps == nullptr || maps->space == nullptr) return;
+  const uint64_t lookup = address.LookupAddress().value;
+  const session::AddressSpace::Entry* entry = maps->space->Find(Avma(lookup));
+  if (entry == nullptr) return;
+  const auto index = static_cast<size_t>(entry - maps->space->entries().data());
+  CHECK(index < maps->unwind->mappings.size());
+  frame.module = entry->value.module;
+  frame.offset = entry->value.offset + (address.avma.value - entry->start);
+  frame.svma = Svma(address.avma.value - maps->unwind->mappings[index].bias);
+}
+
+}  // namespace stackreel::analyze

@@ -1,0 +1,83 @@
+// One sample → its frames: sampled address, kernel chain, user chain or unwound stack.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "analyze/analysis.h"
+#include "perfdata/sample.h"
+#include "session/address_space.h"
+#include "unwind/unwind.h"
+
+namespace stackreel::analyze {
+
+// Mappings as they were at the sample's time.
+struct MapsAtTime {
+  session::AddressSpacePtr space;
+  std::shared_ptr<const unwind::UnwindMaps> unwind;  // parallel to space->entries()
+};
+
+// A sample on its way. It holds all that its frames are made from, so that other threads can do it.
+struct PendingSample {
+  perfdata::RawRecord raw;  // what `sample` points into
+  perfdata::Sample sample;
+  uint32_t event = 0;
+  uint64_t branch_sample_type = 0;  // of its event
+  StringInterner::Id comm = 0;
+  MapsAtTime user, kernel, guest_kernel;
+  unwind::Arch arch = unwind::Arch::kX86_64;
+  uint64_t code_mask = 0;
+  Endian endian = Endian::kLittle;
+  // The user chain that came later (CALLCHAIN_DEFERRED), if this sample's chain ends in a cookie.
+  std::optional<uint64_t> awaited_cookie;
+  std::vector<uint64_t> deferred_chain;
+  // What came out.
+  size_t first_frame = 0, frame_count = 0;  // in the frames of its chunk
+  bool chain_is_empty = false;
+  std::optional<unwind::StackEnd> user_end;
+};
+
+// The user part of a chain is deferred if it has the marker: the cookie that the later record has.
+std::optional<uint64_t> DeferredCookieOf(const perfdata::Sample& sample);
+
+// For use by one thread at a time.
+class ChainBuilder {
+ public:
+  struct Options {
+    bool unwind = true;
+    size_t max_frames = 1024;
+  };
+  explicit ChainBuilder(const Options& options) : options_(options) {}
+
+  // Appends the frames of `pending`, innermost first, without symbols.
+  void Build(PendingSample& pending, std::vector<AnalyzedFrame>& out);
+  // Starts the loads that Build will need.
+  static void Prefetch(const PendingSample& pending);
+
+  [[nodiscard]] const unwind::Unwinder& unwinder() const { return unwinder_; }
+  // Chains with a context marker that is none.
+  [[nodiscard]] uint64_t bad_chains() const { return bad_chains_; }
+
+ private:
+  struct Place;
+  void AddSampledChain(PendingSample& pending, std::vector<AnalyzedFrame>& out);
+  bool AddBranchChain(PendingSample& pending, std::vector<AnalyzedFrame>& out);
+  void AddUnwound(PendingSample& pending, std::vector<AnalyzedFrame>& out);
+  void SpliceChain(const PendingSample& pending, size_t first, std::vector<AnalyzedFrame>& out);
+  void AddFrame(const PendingSample& pending, CodeAddress address, unwind::FrameOrigin origin,
+                perfdata::CpuMode mode, std::vector<AnalyzedFrame>& out);
+  [[nodiscard]] bool Full(const PendingSample& pending,
+                          const std::vector<AnalyzedFrame>& out) const {
+    return out.size() - pending.first_frame >= options_.max_frames;
+  }
+
+  Options options_;
+  unwind::Unwinder unwinder_;
+  std::vector<unwind::Frame> unwound_;
+  std::vector<uint64_t> user_chain_;  // of the kernel, for samples whose stack is dumped as well
+  uint64_t bad_chains_ = 0;
+};
+
+}  // namespace stackreel::analyze

@@ -1,0 +1,165 @@
+#include "cli/analysis_input.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+
+#include "cli/progress.h"
+#include "os/file.h"
+#include "os/proc.h"
+#include "os/thread_pool.h"
+
+namespace stackreel::cli {
+namespace {
+
+// "SECONDS[.FRACTION]" → ns; fractions past nine digits are cut off.
+Result<uint64_t> ParseTime(std::string_view text) {
+  const size_t point = text.find('.');
+  const std::string_view whole = text.substr(0, point);
+  std::string fraction(point == std::string_view::npos ? "" : text.substr(point + 1));
+  fraction.resize(9, '0');
+  uint64_t seconds = 0;
+  uint64_t nanoseconds = 0;
+  const auto a = std::from_chars(whole.data(), whole.data() + whole.size(), seconds);
+  const auto b = std::from_chars(fraction.data(), fraction.data() + fraction.size(), nanoseconds);
+  const bool ok = a.ec == std::errc() && a.ptr == whole.data() + whole.size() &&
+                  b.ec == std::errc() && b.ptr == fraction.data() + fraction.size() &&
+                  seconds < UINT64_MAX / 1'000'000'000;
+  if (!ok) {
+    return Fail(Error(ErrorKind::kUsage, fmt::format("--time: '{}' is not a time in seconds", text))
+                    .WithCure("--time 12.5,13.25   or   --time 12.5,   or   --time ,13.25"));
+  }
+  return seconds * 1'000'000'000 + nanoseconds;
+}
+
+std::vector<std::string> SplitLists(const std::vector<std::string>& lists) {
+  std::vector<std::string> out;
+  for (const std::string& list : lists) {
+    size_t at = 0;
+    while (at <= list.size()) {
+      const size_t comma = std::min(list.find(',', at), list.size());
+      if (comma > at) out.push_back(list.substr(at, comma - at));
+      at = comma + 1;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+struct AnalysisInput::Opened {
+  std::unique_ptr<FileSource> source;
+  std::unique_ptr<perfdata::Reader> reader;
+  std::unique_ptr<symbolize::ModuleFileProvider> files;
+  std::unique_ptr<Executor> executor;
+  std::unique_ptr<analyze::Analysis> analysis;
+};
+
+AnalysisInput::AnalysisInput() = default;
+AnalysisInput::~AnalysisInput() = default;
+
+void AnalysisInput::AddOptions(CLI::App& app) {
+  app.add_option("-i,--input,FILE", input_, "The recording; - is standard input")
+      ->type_name("FILE")
+      ->capture_default_str();
+  app.add_option("--comm", comms_, "Only samples of these commands (a,b,…)")->type_name("COMM");
+  app.add_option("--dso", dsos_, "Only samples with a frame in these binaries")->type_name("DSO");
+  app.add_option("--symbol", symbols_, "Only samples with one of these functions")
+      ->type_name("SYMBOL");
+  app.add_option("--pid", pids_, "Only samples of these processes")
+      ->type_name("PID")
+      ->delimiter(',');
+  app.add_option("--tid", tids_, "Only samples of these threads")->type_name("TID")->delimiter(',');
+  app.add_option("-C,--cpu", cpus_, "Only samples of these CPUs: 0-3,8")->type_name("CPUS");
+  app.add_option("--time", time_,
+                 "Only samples from START to STOP, in seconds; either may be empty")
+      ->type_name("START,STOP");
+  app.add_option("--max-stack", max_stack_, "Frames to show of a stack at most")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--no-inline", no_inline_, "Do not show inlined functions");
+  app.add_option("--symfs,--sysroot", search_.symfs, "Look for binaries under DIR first")
+      ->type_name("DIR");
+  app.add_option("--debug-dir", search_.debug_dirs, "Where separate debug files are")
+      ->type_name("DIR")
+      ->capture_default_str();
+  app.add_option("--kallsyms", search_.kallsyms, "Kernel symbols from FILE")->type_name("FILE");
+  app.add_option("--vmlinux", search_.vmlinux, "Kernel symbols from an ELF file")
+      ->type_name("FILE");
+}
+
+Status AnalysisInput::ParseFilter(analyze::SampleFilter& filter) const {
+  filter.comms = SplitLists(comms_);
+  filter.dsos = dsos_;
+  filter.symbols = symbols_;
+  filter.pids = pids_;
+  filter.tids = tids_;
+  if (!cpus_.empty()) {
+    TRY_ASSIGN(filter.cpus, os::ParseCpuList(cpus_));
+  }
+  if (time_.empty()) return {};
+  const size_t comma = time_.find(',');
+  const std::string start = time_.substr(0, comma);
+  const std::string stop = comma == std::string::npos ? "" : time_.substr(comma + 1);
+  if (!start.empty()) {
+    TRY_ASSIGN(filter.time_start, ParseTime(start));
+  }
+  if (!stop.empty()) {
+    TRY_ASSIGN(filter.time_end, ParseTime(stop));
+  }
+  if (filter.time_start <= filter.time_end) return {};
+  return Fail(ErrorKind::kUsage, fmt::format("--time: {} is after {}", start, stop));
+}
+
+Status AnalysisInput::Open(const GlobalOptions& global, analyze::AnalysisOptions options) {
+  TRY(ParseFilter(options.filter));
+  options.max_frames = max_stack_;
+  if (no_inline_) options.symbols.inlines = false;
+  opened_ = std::make_unique<Opened>();
+  TRY_ASSIGN(opened_->source, os::OpenSource(input_));
+  TRY_ASSIGN(opened_->reader, perfdata::Reader::Open(*opened_->source));
+  search_.os_release = opened_->reader->features().os_release;
+  opened_->files = symfiles::MakeFileProvider(search_);
+  opened_->executor = os::MakeThreadPool(global.threads);
+  opened_->analysis = std::make_unique<analyze::Analysis>(*opened_->reader, *opened_->files,
+                                                          *opened_->executor, options);
+  if (!global.no_progress && !global.quiet && isatty(STDERR_FILENO) != 0) {
+    opened_->analysis->on_progress = ProgressLine("reading " + input_);
+  }
+  return {};
+}
+
+analyze::Analysis& AnalysisInput::analysis() { return *opened_->analysis; }
+const perfdata::Reader& AnalysisInput::reader() const { return *opened_->reader; }
+
+Result<analyze::AnalysisResult> AnalysisInput::Run(analyze::AnalysisSink& sink) {
+  Result<analyze::AnalysisResult> result = opened_->analysis->Run(sink);
+  opened_->analysis->on_progress = nullptr;  // takes the line away
+  return result;
+}
+
+int AnalysisInput::Report(const analyze::AnalysisResult& result,
+                          const GlobalOptions& global) const {
+  const auto warn = [](const std::string& text) {
+    fmt::print(stderr, "stackreel: warning: {}\n", text);
+  };
+  if (result.lost > 0 && !global.quiet) {
+    warn(fmt::format("{} records were lost while recording; {} samples are here", result.lost,
+                     result.samples));
+  }
+  if (global.verbose > 0) {
+    for (const auto& [name, count] : opened_->analysis->counters().values()) {
+      fmt::print(stderr, "{}: {}\n", name, count);
+    }
+  }
+  if (result.read.complete) return kExitDone;
+  if (result.read.damage) {
+    warn(fmt::format("{}; what stands before was read", result.read.damage->ToString()));
+  }
+  return kExitDamagedInput;
+}
+
+}  // namespace stackreel::cli

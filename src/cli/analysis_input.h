@@ -1,0 +1,47 @@
+// A recording that is analysed: the options that report, script and flamegraph share.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "analyze/analysis.h"
+#include "cli/command.h"
+#include "symfiles/symfiles.h"
+
+namespace stackreel::cli {
+
+class AnalysisInput {
+ public:
+  AnalysisInput();
+  ~AnalysisInput();
+  AnalysisInput(const AnalysisInput&) = delete;
+  AnalysisInput& operator=(const AnalysisInput&) = delete;
+
+  // The recording, the sample filters, and where symbols are looked for.
+  void AddOptions(CLI::App& app);
+  // Opens the recording; filters and limits given as options are put into `options`.
+  Status Open(const GlobalOptions& global, analyze::AnalysisOptions options);
+  [[nodiscard]] analyze::Analysis& analysis();
+  [[nodiscard]] const perfdata::Reader& reader() const;
+
+  // Reads it all, with progress on a terminal.
+  Result<analyze::AnalysisResult> Run(analyze::AnalysisSink& sink);
+  // Says on stderr what was lost or damaged; gives the exit code.
+  int Report(const analyze::AnalysisResult& result, const GlobalOptions& global) const;
+
+ private:
+  struct Opened;
+  [[nodiscard]] Status ParseFilter(analyze::SampleFilter& filter) const;
+
+  std::string input_ = "perf.data";
+  std::vector<std::string> comms_, dsos_, symbols_;
+  std::vector<uint32_t> pids_, tids_;
+  std::string cpus_, time_;
+  size_t max_stack_ = 1024;
+  bool no_inline_ = false;
+  symfiles::SearchOptions search_;
+  std::unique_ptr<Opened> opened_;
+};
+
+}  // namespace stackreel::cli

@@ -1,0 +1,97 @@
+#include "session/module.h"
+
+#include <algorithm>
+
+namespace stackreel::session {
+namespace {
+
+constexpr uint32_t kProtExec = 4;
+constexpr uint32_t kMapHugetlb = 0x40000;
+constexpr std::string_view kDeleted = " (deleted)";
+
+bool IsVdso(std::string_view name) {
+  return name == "[vdso]" || name == "[vdso32]" || name == "[vdsox32]";
+}
+
+// Memory that has no file, whatever its name says. A perf map may name the code in it.
+bool IsAnonymous(std::string_view name, uint32_t flags) {
+  return (flags & kMapHugetlb) != 0 || name == "//anon" || name.starts_with("/dev/zero") ||
+         name.starts_with("/anon_hugepage") || name.starts_with("[stack") || name == "[heap]" ||
+         name.starts_with("/SYSV") || name.starts_with("[anon");
+}
+
+}  // namespace
+
+ModuleName ClassifyMapping(std::string_view filename, uint32_t pid, bool executable,
+                           uint32_t map_flags) {
+  ModuleName name;
+  if (IsVdso(filename)) {
+    name.key = {ModuleKind::kVdso, std::string(filename), {}, 0};
+    return name;
+  }
+  if (filename == "[vsyscall]") {
+    name.key = {ModuleKind::kVsyscall, std::string(filename), {}, 0};
+    return name;
+  }
+  if (IsAnonymous(filename, map_flags)) {
+    if (executable) {
+      name.key = {ModuleKind::kJit, "/tmp/perf-" + std::to_string(pid) + ".map", {}, pid};
+    } else {
+      name.key = {ModuleKind::kAnonymous, std::string(filename), {}, 0};
+    }
+    return name;
+  }
+  if (filename.ends_with(kDeleted)) {
+    filename.remove_suffix(kDeleted.size());
+    name.deleted = true;
+  }
+  if (filename.starts_with("/memfd:")) {
+    name.key = {executable ? ModuleKind::kJit : ModuleKind::kAnonymous,
+                std::string(filename),
+                {},
+                executable ? pid : 0};
+  } else if (filename.starts_with("[") || filename.starts_with("anon_inode:") || filename.empty()) {
+    name.key = {ModuleKind::kAnonymous, std::string(filename), {}, 0};
+  } else {
+    name.key = {ModuleKind::kFile, std::string(filename), {}, 0};
+  }
+  return name;
+}
+
+const LoadSegment* SegmentOfMapping(const std::vector<LoadSegment>& segments, FileOffset offset,
+                                    uint64_t length, bool executable) {
+  const LoadSegment* best = nullptr;
+  uint64_t best_overlap = 0;
+  const uint64_t first = offset.value;
+  const uint64_t last = first + std::min(length, UINT64_MAX - first);
+  for (const LoadSegment& segment : segments) {
+    const uint64_t segment_end =
+        segment.offset + std::min(segment.file_size, UINT64_MAX - segment.offset);
+    const uint64_t start = std::max(first, segment.offset);
+    const uint64_t end = std::min(last, segment_end);
+    if (start >= end) continue;
+    const uint64_t overlap = end - start;
+    const bool fits = segment.executable == executable;
+    const bool best_fits = best != nullptr && best->executable == executable;
+    if (best == nullptr || (fits && !best_fits) || (fits == best_fits && overlap > best_overlap)) {
+      best = &segment;
+      best_overlap = overlap;
+    }
+  }
+  return best;
+}
+
+std::vector<LoadSegment> LoadSegmentsOf(const elf::Image& image) {
+  constexpr uint32_t kPtLoad = 1;
+  std::vector<LoadSegment> segments;
+  for (const elf::Segment& segment : image.segments()) {
+    if (segment.type != kPtLoad) continue;
+    segments.push_back(
+        {segment.offset, segment.file_size, segment.vaddr, segment.mem_size, segment.executable()});
+  }
+  return segments;
+}
+
+bool IsExecutable(uint32_t prot) { return (prot & kProtExec) != 0; }
+
+}  // namespace stackreel::session

@@ -1,0 +1,108 @@
+#include "views/script_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace stackreel::views {
+namespace {
+
+using perfdata::Attr;
+
+constexpr uint32_t kUsualSample = kFieldComm | kFieldTid | kFieldCpu | kFieldTime | kFieldPeriod |
+                                  kFieldEvent | kFieldIp | kFieldSym | kFieldSymoff | kFieldDso;
+
+uint32_t UsualFields(const Attr& attr) {
+  if (attr.type == perfdata::kTypeTracepoint) {
+    const uint32_t fields = kFieldComm | kFieldTid | kFieldCpu | kFieldTime | kFieldEvent;
+    const bool chains = (attr.sample_type & perfdata::kSampleCallchain) != 0;
+    return chains ? fields | kFieldIp | kFieldSym | kFieldSymoff | kFieldDso : fields;
+  }
+  return attr.type == perfdata::kTypeRaw ? kUsualSample | kFieldAddr : kUsualSample;
+}
+
+struct Requirement {
+  ScriptField field;
+  uint64_t sample_bits;  // one of these
+  const char* field_name;
+  const char* bit_name;
+};
+constexpr Requirement kRequirements[] = {
+    {kFieldPid, perfdata::kSampleTid, "pid", "TID"},
+    {kFieldTid, perfdata::kSampleTid, "tid", "TID"},
+    {kFieldCpu, perfdata::kSampleCpu, "cpu", "CPU"},
+    {kFieldTime, perfdata::kSampleTime, "time", "TIME"},
+    {kFieldPeriod, perfdata::kSamplePeriod, "period", "PERIOD"},
+    {kFieldIp, perfdata::kSampleIp, "ip", "IP"},
+    {kFieldAddr, perfdata::kSampleAddr, "addr", "ADDR"},
+};
+
+// Whether ADDR is an address that a symbol may stand at: page faults and breakpoints.
+bool AddrHasSymbol(const Attr& attr) {
+  constexpr uint64_t kPageFaults = 2, kPageFaultsMin = 5, kPageFaultsMaj = 6;
+  if (attr.type == perfdata::kTypeBreakpoint) return true;
+  return attr.type == perfdata::kTypeSoftware &&
+         (attr.config == kPageFaults || attr.config == kPageFaultsMin ||
+          attr.config == kPageFaultsMaj);
+}
+
+}  // namespace
+
+ScriptFormatter::ScriptFormatter(analyze::Analysis& analysis, const ScriptOptions& options)
+    : state_(std::make_unique<State>(analysis, options)) {}
+ScriptFormatter::~ScriptFormatter() = default;
+
+std::string DsoName(const session::Module& module) {
+  const std::string& path = module.path();
+  if (module.key.kind != session::ModuleKind::kKernelModule || !path.starts_with('/')) {
+    return module.name();
+  }
+  std::string name = path.substr(path.rfind('/') + 1);
+  name.resize(std::min(name.size(), name.find(".ko")));
+  std::replace(name.begin(), name.end(), '-', '_');
+  return "[" + name + "]";
+}
+
+std::string_view ScriptFormatter::State::DsoOf(session::ModuleId module) {
+  if (module == session::kNoModule) return "[unknown]";
+  if (module >= dsos.size()) dsos.resize(module + size_t{1});
+  std::string& name = dsos[module];
+  if (name.empty()) name = DsoName(analysis.session().modules()[module]);
+  return name;
+}
+
+Result<const ScriptFormatter::State::EventFormat*> ScriptFormatter::State::FormatOf(
+    uint32_t event) {
+  if (event >= events.size() || !events[event].ready) TRY(Prepare(event));
+  return &events[event];
+}
+
+Status ScriptFormatter::State::Prepare(uint32_t event) {
+  const std::vector<perfdata::Event>& all = analysis.events().events();
+  const Attr& attr = all[event].attr;
+  size_t width = 0;
+  for (const perfdata::Event& each : all) width = std::max(width, each.name.size());
+  if (event >= events.size()) events.resize(all.size());
+  EventFormat& format = events[event];
+  const FieldSelection& selection = options.fields;
+  uint32_t fields =
+      selection.only ? *selection.only : (UsualFields(attr) | selection.add) & ~selection.remove;
+  for (const Requirement& need : kRequirements) {
+    if ((fields & need.field) == 0 || (attr.sample_type & need.sample_bits) != 0) continue;
+    if (((selection.only.value_or(0) | selection.add) & need.field) != 0) {
+      return Fail(Error(ErrorKind::kUsage,
+                        fmt::format("the samples of event '{}' have no {}, so '{}' cannot be "
+                                    "printed",
+                                    all[event].name, need.bit_name, need.field_name))
+                      .WithCure(fmt::format("leave out '{}'", need.field_name)));
+    }
+    fields &= ~static_cast<uint32_t>(need.field);
+  }
+  format.fields = fields;
+  format.addr_has_symbol = AddrHasSymbol(attr);
+  format.padded_name = fmt::format("{:>{}}: ", all[event].name, width);
+  format.ready = true;
+  return {};
+}
+
+}  // namespace stackreel::views

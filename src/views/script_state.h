@@ -1,0 +1,43 @@
+// What the text and the JSON of samples share.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "views/script_text.h"
+
+namespace stackreel::views {
+
+struct ScriptFormatter::State {
+  State(analyze::Analysis& a, const ScriptOptions& o) : analysis(a), options(o) {}
+
+  // What is printed of an event's samples.
+  struct EventFormat {
+    bool ready = false;
+    uint32_t fields = 0;
+    bool addr_has_symbol = false;
+    std::string padded_name;  // to the width of the longest
+  };
+  Result<const EventFormat*> FormatOf(uint32_t event);
+  Status Prepare(uint32_t event);
+  std::string_view DsoOf(session::ModuleId module);
+  std::string_view CommOf(const analyze::AnalyzedSample& sample) const {
+    return analysis.session().strings().Text(sample.comm);
+  }
+  std::string_view Text(StringInterner::Id id) const { return analysis.symbolizer().Text(id); }
+
+  analyze::Analysis& analysis;
+  ScriptOptions options;
+  std::vector<EventFormat> events;
+  std::vector<std::string> dsos;  // by module
+  bool wrote_schema = false;
+};
+
+// The address that perf prints for a frame: of frames it unwound, the last byte of the call.
+inline bool PrintsLookupAddress(const analyze::AnalyzedFrame& frame) {
+  return frame.origin != unwind::FrameOrigin::kKernelChain &&
+         frame.address.kind == CodeAddressKind::kReturnAddress;
+}
+
+}  // namespace stackreel::views

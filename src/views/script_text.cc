@@ -1,0 +1,173 @@
+#include "views/script_text.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "views/script_state.h"
+
+namespace stackreel::views {
+namespace {
+
+using analyze::AnalyzedFrame;
+using analyze::AnalyzedSample;
+using symbolize::SymbolizedFrame;
+
+void AppendHex(std::string& out, uint64_t value) {
+  char digits[16];
+  size_t at = sizeof(digits);
+  do {
+    digits[--at] = "0123456789abcdef"[value & 15];
+    value >>= 4;
+  } while (value != 0);
+  out.append(digits + at, sizeof(digits) - at);
+}
+
+// printf's "%16lx".
+void AppendHex16(std::string& out, uint64_t value) {
+  char digits[16] = {' ', ' ', ' ', ' ', ' ', ' ', ' ', ' ',
+                     ' ', ' ', ' ', ' ', ' ', ' ', ' ', ' '};
+  size_t at = sizeof(digits);
+  do {
+    digits[--at] = "0123456789abcdef"[value & 15];
+    value >>= 4;
+  } while (value != 0);
+  out.append(digits, sizeof(digits));
+}
+
+// "%5d/%-5d ", "%5d "
+void AppendIds(std::string& out, const AnalyzedSample& sample, uint32_t fields) {
+  const auto pid = static_cast<int32_t>(sample.pid);
+  const auto tid = static_cast<int32_t>(sample.tid);
+  auto to = std::back_inserter(out);
+  if ((fields & kFieldPid) != 0 && (fields & kFieldTid) != 0) {
+    fmt::format_to(to, "{:5}/{:<5} ", pid, tid);
+  } else if ((fields & kFieldPid) != 0) {
+    fmt::format_to(to, "{:5} ", pid);
+  } else if ((fields & kFieldTid) != 0) {
+    fmt::format_to(to, "{:5} ", tid);
+  }
+}
+
+void AppendTime(std::string& out, uint64_t time, bool nanoseconds) {
+  constexpr uint64_t kNsPerS = 1'000'000'000;
+  const uint64_t s = time / kNsPerS;
+  const uint64_t ns = time % kNsPerS;
+  auto to = std::back_inserter(out);
+  if (nanoseconds) {
+    fmt::format_to(to, "{:5}.{:09}: ", s, ns);
+  } else {
+    // perf pads the whole to 12 columns.
+    fmt::format_to(to, "{:>5}.{:06}: ", s, ns / 1000);
+  }
+}
+
+}  // namespace
+
+struct ScriptText {
+  ScriptFormatter::State& state;
+  std::string& out;
+  uint32_t fields;
+
+  [[nodiscard]] bool Has(ScriptField field) const { return (fields & field) != 0; }
+  void Symbol(const SymbolizedFrame* symbol, uint64_t offset_past_lookup) {
+    out += ' ';
+    if (symbol == nullptr || symbol->function == 0) {
+      out += "[unknown]";
+      return;
+    }
+    out += state.Text(symbol->function);
+    if (!Has(kFieldSymoff)) return;
+    out += "+0x";
+    AppendHex(out, symbol->offset + offset_past_lookup);
+  }
+  void Dso(session::ModuleId module) {
+    out += " (";
+    out += state.DsoOf(module);
+    out += ')';
+  }
+  void Srcline(const AnalyzedFrame& frame, const SymbolizedFrame* symbol) {
+    if (frame.module == session::kNoModule) return;
+    out += "\n  ";
+    if (symbol != nullptr && symbol->file != 0) {
+      const std::string_view file = state.Text(symbol->file);
+      out += file.substr(file.rfind('/') + 1);
+      fmt::format_to(std::back_inserter(out), ":{}", symbol->line);
+    } else {
+      const std::string_view dso = state.DsoOf(frame.module);
+      out += dso.substr(dso.rfind('/') + 1);
+      out += '[';
+      AppendHex(out, frame.svma.value);
+      out += ']';
+    }
+  }
+  void ChainFrame(const AnalyzedFrame& frame);
+  void SampledFrame(const AnalyzedFrame& frame);
+};
+
+// One line for each function at the frame, the inlined ones first.
+void ScriptText::ChainFrame(const AnalyzedFrame& frame) {
+  const bool is_return = frame.address.kind == CodeAddressKind::kReturnAddress;
+  const uint64_t back = PrintsLookupAddress(frame) ? 1 : 0;
+  const bool has_offset = frame.module != session::kNoModule && !frame.kernel;
+  const uint64_t shown = (has_offset ? frame.offset.value : frame.address.avma.value) - back;
+  const size_t count = frame.symbols.empty() ? 1 : frame.symbols.size();
+  for (size_t i = 0; i < count; ++i) {
+    const SymbolizedFrame* symbol = frame.symbols.empty() ? nullptr : &frame.symbols[i];
+    out += '\t';
+    AppendHex16(out, shown);
+    if (Has(kFieldSym)) Symbol(symbol, (is_return ? 1 : 0) - back);
+    const bool inlined = symbol != nullptr && symbol->inlined;
+    if (Has(kFieldDso) && !inlined) Dso(frame.module);
+    if (Has(kFieldSrcline)) Srcline(frame, symbol);
+    if (inlined) out += " (inlined)";
+    out += '\n';
+  }
+}
+
+void ScriptText::SampledFrame(const AnalyzedFrame& frame) {
+  AppendHex16(out, frame.address.avma.value);
+  const SymbolizedFrame* symbol = frame.symbols.empty() ? nullptr : &frame.symbols.back();
+  if (Has(kFieldSym)) Symbol(symbol, 0);
+  if (Has(kFieldDso)) Dso(frame.module);
+  if (Has(kFieldSrcline)) Srcline(frame, symbol);
+}
+
+Status ScriptFormatter::AppendText(const AnalyzedSample& sample, std::string& out) {
+  TRY_ASSIGN(const State::EventFormat* format, state_->FormatOf(sample.event));
+  const uint32_t fields = format->fields;
+  ScriptText text{*state_, out, fields};
+  const bool chain = sample.has_callchain && text.Has(kFieldIp);
+  auto to = std::back_inserter(out);
+  if (text.Has(kFieldComm)) {
+    if (chain) {
+      out += state_->CommOf(sample);
+      out += ' ';
+    } else {
+      fmt::format_to(to, "{:>16} ", state_->CommOf(sample));
+    }
+  }
+  AppendIds(out, sample, fields);
+  if (text.Has(kFieldCpu)) {
+    fmt::format_to(to, "[{:03}] ", static_cast<int32_t>(sample.sample->cpu));
+  }
+  if (text.Has(kFieldTime)) AppendTime(out, sample.sample->time, state_->options.nanoseconds);
+  if (text.Has(kFieldPeriod)) fmt::format_to(to, "{:10} ", sample.sample->period);
+  if (text.Has(kFieldEvent)) out += format->padded_name;
+  if (text.Has(kFieldAddr)) AppendHex16(out, sample.sample->addr);
+  if (text.Has(kFieldIp)) {
+    if (chain) {
+      out += '\n';
+      if (!sample.chain_is_empty) {
+        for (const AnalyzedFrame& frame : sample.frames) text.ChainFrame(frame);
+      }
+    } else {
+      out += ' ';
+      if (!sample.frames.empty()) text.SampledFrame(sample.frames.front());
+    }
+  }
+  out += '\n';
+  return {};
+}
+
+}  // namespace stackreel::views
