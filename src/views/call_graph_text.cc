@@ -17,14 +17,22 @@ using profile::CallTree;
 using profile::TreeNode;
 
 constexpr std::string_view kIndent = "            ";
-// Branches in branches are 11 columns wider each; deeper ones are told as one sum.
+// Lines below a branch begin under its name, or where columns are scarce, a little to the right.
+constexpr size_t kStep = 10;
+constexpr size_t kNarrowStep = 2;
+constexpr size_t kWideTerminal = 160;
+// Branches in branches are a step wider each; deeper ones are told as one sum.
 constexpr size_t kMaxBranches = 30;
 
 class GraphText {
  public:
   GraphText(std::string& out, const profile::Profile& profile, const CallTree& tree,
             const CallGraphTextOptions& options)
-      : out_(out), profile_(profile), tree_(tree), options_(options) {}
+      : out_(out),
+        profile_(profile),
+        tree_(tree),
+        options_(options),
+        step_(options.width == 0 || options.width >= kWideTerminal ? kStep : kNarrowStep) {}
 
   void Append() {
     const TreeNode& root = tree_.nodes[0];
@@ -100,13 +108,14 @@ class GraphText {
     }
     uint64_t rest = node.left_out.weight;
     if (branches >= kMaxBranches) rest = node.total.weight - node.self.weight;
-    if (rest > 0 && rest >= options_.min_weight) parts.push_back({0, rest, "[...]"});
+    const bool told = branches >= kMaxBranches || !parts.empty();
+    if (told && rest > 0 && rest >= options_.min_weight) parts.push_back({0, rest, "[...]"});
     for (size_t i = parts.size(); i-- > 0;) {
       const Part& part = parts[i];
       const bool last = i + 1 == parts.size();
       const std::string lead = fmt::format("{}{}--{}--", prefix, last ? ' ' : '|',
                                            PercentText(part.weight, options_.whole));
-      const std::string below = prefix + (last ? ' ' : '|') + std::string(10, ' ');
+      const std::string below = prefix + (last ? ' ' : '|') + std::string(step_, ' ');
       pending_.push_back({part.node, lead, below, branches + 1, part.text});
       pending_.push_back({0, prefix, "", 0, "|"});
     }
@@ -116,6 +125,7 @@ class GraphText {
   const profile::Profile& profile_;
   const CallTree& tree_;
   const CallGraphTextOptions& options_;
+  size_t step_;
   std::vector<Item> pending_;
 };
 

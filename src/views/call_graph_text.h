@@ -24,7 +24,8 @@ struct CallGraphTextOptions {
 //                |
 //                 --40.00%--right
 // and nothing for an empty tree. A node whose only child has all its weight but what is below the
-// limit goes on in its column, so the text gets wider only where calls part.
+// limit goes on in its column, so the text gets wider only where calls part; "[...]" is what is
+// below the limit, where that is not below it in all. Narrow terminals get narrower branches.
 void AppendCallGraph(std::string& out, const profile::Profile& profile,
                      const profile::CallTree& tree, const CallGraphTextOptions& options);
 

@@ -66,8 +66,9 @@ std::vector<std::string> Notes(const profile::Profile& profile, const FlameLayou
   }
   note +=
       fmt::format("; {} of frames unresolved", PercentText(facts.unresolved_frames, facts.frames));
-  note += fmt::format("; boxes narrower than {}% left out: {}", options.min_percent,
-                      PercentText(layout.left_out, layout.total));
+  notes.push_back(std::move(note));
+  note = fmt::format("Boxes narrower than {}% are left out; {} of the weight ends in such",
+                     options.min_percent, PercentText(layout.left_out, layout.total));
   notes.push_back(std::move(note));
   if (!facts.damage.empty())
     notes.push_back("Damaged input, only a part was read: " + facts.damage);

@@ -219,10 +219,11 @@
   }
 
   // ---- events ----
-  function button(label, x, action) {
+  function button(label, left, action) {
     var text = document.createElementNS(SVG, 'text');
     text.textContent = label;
-    text.setAttribute('x', x);
+    text.setAttribute('x', '99%');
+    text.setAttribute('dx', left);
     text.setAttribute('y', '22');
     text.setAttribute('text-anchor', 'end');
     text.setAttribute('fill', '#0b5394');
@@ -232,8 +233,8 @@
     head.appendChild(text);
     return text;
   }
-  button('Search', '99%', openSearch);
-  var resetButton = button('Reset zoom', '92%', function () { zoom(null); });
+  button('Search', '0', openSearch);
+  var resetButton = button('Reset zoom', '-60', function () { zoom(null); });
   function boxOf(event) {
     for (var node = event.target; node && node !== root; node = node.parentNode) {
       if (node.box) return node.box;

@@ -52,7 +52,8 @@ TEST(FlameGraph, NarrowBoxesAreLeftOutAndTold) {
   const std::string svg = FlameGraphSvg(profile, options);
   EXPECT_THAT(svg, HasSubstr(">wide\n"));
   EXPECT_THAT(svg, Not(HasSubstr(">narrow\n")));
-  EXPECT_THAT(svg, HasSubstr("boxes narrower than 2% left out: 1.00%"));
+  EXPECT_THAT(svg,
+              HasSubstr("Boxes narrower than 2% are left out; 1.00% of the weight ends in such"));
 }
 
 }  // namespace

@@ -139,7 +139,7 @@ std::string JsonReport(const Profile& profile, const ReportOptions& options) {
     }
     json["events"].push_back(std::move(event));
   }
-  return json.dump(1) + "\n";
+  return json.dump() + "\n";
 }
 
 }  // namespace stackreel::views

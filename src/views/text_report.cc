@@ -80,7 +80,13 @@ class SectionText {
     if (options_.width == 0) return;
     // Only so wide that the last column, often the symbol, keeps half of the line.
     const size_t most = std::max<size_t>(options_.width / 5, 8);
-    for (size_t k = 0; k + 1 < widths_.size(); ++k) widths_[k] = std::min(widths_[k], most);
+    size_t used = options_.children ? 20 : 10;
+    for (size_t k = 0; k + 1 < widths_.size(); ++k) {
+      widths_[k] = std::min(widths_[k], most);
+      used += 2 + widths_[k];
+    }
+    const size_t rest = options_.width - std::min(options_.width, used + 2);
+    widths_.back() = std::min(widths_.back(), std::max<size_t>(rest, 1));
   }
 
   void Line(std::string line, size_t invisible = 0) {
