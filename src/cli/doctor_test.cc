@@ -1,0 +1,96 @@
+#include "cli/doctor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace stackreel::cli {
+namespace {
+
+MachineFacts GoodMachine() {
+  MachineFacts facts;
+  facts.kernel_release = "6.1.0";
+  facts.machine = "x86_64";
+  facts.is_root = true;
+  facts.perf_event_paranoid = 2;
+  facts.kptr_restrict = 0;
+  facts.max_sample_rate = 100000;
+  facts.mlock_kb = 516;
+  facts.build_id_records = true;
+  facts.tracefs_readable = true;
+  facts.open_files_limit = 65536;
+  facts.cpus = 8;
+  facts.buildid_dir = "/home/u/.debug";
+  facts.buildid_dir_writable = true;
+  return facts;
+}
+
+const Check& Find(const std::vector<Check>& checks, const std::string& name) {
+  for (const Check& check : checks) {
+    if (check.name == name) return check;
+  }
+  static const Check kNone;
+  ADD_FAILURE() << "no check " << name;
+  return kNone;
+}
+
+TEST(DoctorTest, AGoodMachineHasNothingToCure) {
+  for (const Check& check : Diagnose(GoodMachine())) {
+    EXPECT_EQ(check.state, CheckState::kOk) << check.name;
+    EXPECT_TRUE(check.cures.empty()) << check.name;
+  }
+}
+
+TEST(DoctorTest, ParanoidTellsValueReadValueNeededAndTheSmallestCureFirst) {
+  MachineFacts facts = GoodMachine();
+  facts.is_root = false;
+  facts.perf_event_paranoid = 2;
+  facts.kernel_error = EACCES;
+  const std::vector<Check> checks = Diagnose(facts);
+  const Check& check = Find(checks, "kernel part of call chains");
+  EXPECT_EQ(check.state, CheckState::kLimited);
+  EXPECT_THAT(check.effect, ::testing::HasSubstr("is 2, 1 or less is needed"));
+  ASSERT_FALSE(check.cures.empty());
+  EXPECT_THAT(check.cures.front(), ::testing::HasSubstr(":u"));
+}
+
+TEST(DoctorTest, Paranoid4StopsEverything) {
+  MachineFacts facts = GoodMachine();
+  facts.is_root = false;
+  facts.perf_event_paranoid = 4;
+  facts.cpu_clock_error = EACCES;
+  const std::vector<Check> checks = Diagnose(facts);
+  const Check& check = Find(checks, "record your own programs");
+  EXPECT_EQ(check.state, CheckState::kMissing);
+  EXPECT_TRUE(check.essential);
+  EXPECT_THAT(check.effect, ::testing::HasSubstr("is 4, 2 or less"));
+}
+
+TEST(DoctorTest, RefusedThoughAllowedPointsAtSeccomp) {
+  MachineFacts facts = GoodMachine();
+  facts.cpu_clock_error = EPERM;
+  const std::vector<Check> checks = Diagnose(facts);
+  EXPECT_THAT(Find(checks, "record your own programs").effect, ::testing::HasSubstr("seccomp"));
+}
+
+TEST(DoctorTest, AKernelWithoutPerfEventsIsNamed) {
+  MachineFacts facts = GoodMachine();
+  facts.perf_event_paranoid.reset();
+  facts.cpu_clock_error = ENOSYS;
+  const std::vector<Check> checks = Diagnose(facts);
+  EXPECT_THAT(Find(checks, "record your own programs").effect,
+              ::testing::HasSubstr("CONFIG_PERF_EVENTS"));
+}
+
+TEST(DoctorTest, NoHardwareCounterIsALimitNotAFailure) {
+  MachineFacts facts = GoodMachine();
+  facts.cycles_error = ENOENT;
+  const std::vector<Check> checks = Diagnose(facts);
+  const Check& check = Find(checks, "hardware counter (cycles)");
+  EXPECT_EQ(check.state, CheckState::kLimited);
+  EXPECT_THAT(check.effect, ::testing::HasSubstr("cpu-clock"));
+}
+
+}  // namespace
+}  // namespace stackreel::cli
