@@ -15,7 +15,6 @@ namespace stackreel::cli {
 std::vector<std::unique_ptr<Command>> AllCommands() {
   std::vector<std::unique_ptr<Command>> commands;
   commands.push_back(MakeScriptCommand());
-  commands.push_back(MakeDumpCommand());
   commands.push_back(MakeDoctorCommand());
   commands.push_back(MakeCompletionCommand());
   return commands;
