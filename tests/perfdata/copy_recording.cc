@@ -34,6 +34,7 @@ class CopyingSink : public RecordSink {
 
   Status OnRecord(const RawRecord& raw) override {
     switch (raw.record_type()) {
+      case RecordType::kAuxtrace:    // the reader does not keep what follows it
       case RecordType::kHeaderAttr:  // the writer writes these itself
       case RecordType::kHeaderFeature:
       case RecordType::kHeaderTracingData:
