@@ -216,6 +216,14 @@ class FdOutput : public OutputFile {
     TRY(Flush());
     return ReadFullyAt(fd_.get(), out, offset, target_.name);
   }
+  Status Truncate(uint64_t size) override {
+    buffer_.clear();
+    if (ftruncate(fd_.get(), static_cast<off_t>(size)) != 0 ||
+        lseek(fd_.get(), static_cast<off_t>(size), SEEK_SET) < 0) {
+      return Fail(ErrnoError(errno, "cannot cut off", target_.name));
+    }
+    return {};
+  }
   Status Commit() override {
     TRY(Flush());
     if (target_.temporary.empty()) return {};

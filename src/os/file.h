@@ -57,6 +57,8 @@ class OutputFile : public ByteSink {
   virtual Status Commit() = 0;
   // Reads back what was written (unnamed and in-place regular files).
   virtual Result<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) = 0;
+  // Cuts a regular file off at `size`; what is written next goes there.
+  virtual Status Truncate(uint64_t size) = 0;
 };
 
 // Writes all of `bytes` to a descriptor. The error's message names `file`; a full disk is told as

@@ -162,6 +162,10 @@ TEST_F(FileTest, UnnamedFileCanBeReadBack) {
   std::array<uint8_t, 3> out = {};
   EXPECT_EQ((*file)->ReadAt(2, out), 3u);
   EXPECT_EQ(AsText(out), "cde");
+  ASSERT_TRUE((*file)->Truncate(4).has_value());
+  ASSERT_TRUE((*file)->Write(AsBytes("XY")).has_value());
+  EXPECT_EQ((*file)->ReadAt(3, out), 3u);
+  EXPECT_EQ(AsText(out), "dXY");
 }
 
 TEST_F(FileTest, MissingFolderIsAnErrorForOutputs) {

@@ -1,0 +1,47 @@
+// A command that waits to be started, so that events can be opened on it first.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "os/file.h"
+
+namespace stackreel::os {
+
+// Where execvp(3) will find `name`. kNotFound, or kPermission if it is there but cannot be run.
+Result<std::string> FindCommand(const std::string& name);
+
+// 128 + signal, or the code it ended with, from a status of waitpid(2).
+int ExitCodeOf(int wait_status);
+
+class ChildProcess {
+ public:
+  // Forks; the child waits for Start(), and ends if this process does first. It has no signal
+  // blocked or ignored. Must be called before this process has other threads that hold locks.
+  static Result<std::unique_ptr<ChildProcess>> Prepare(const std::vector<std::string>& command);
+  // Ends a child that was not started.
+  ~ChildProcess();
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  [[nodiscard]] uint32_t pid() const { return static_cast<uint32_t>(pid_); }
+  // Lets it execute the command. An error is exec's: kNotFound, kPermission, …
+  Status Start();
+  // The exit code, if it has ended; `block` waits for that.
+  std::optional<int> Wait(bool block);
+  // Does nothing if it has ended.
+  void Signal(int signal) const;
+
+ private:
+  ChildProcess(int pid, Fd go, Fd exec_error);
+  int pid_;
+  Fd go_;          // a byte written here starts it
+  Fd exec_error_;  // errno of a failed exec comes out of here
+  std::string command_;
+  std::optional<int> exit_code_;
+};
+
+}  // namespace stackreel::os
