@@ -53,7 +53,10 @@ struct RecordSummary {
   std::string fallback;          // "no hardware counter here: recorded cpu-clock"; else empty
   std::optional<int> exit_code;  // of the command: its code, or 128 + signal
   Counters counters;
-  std::string ended_by;  // "command ended", "SIGINT", "duration", "disk full: …"
+  std::string ended_by;  // "command ended", "SIGINT", "duration", or why writing failed
+  // The command could not be executed, and why; then exit_code is 126 or 127 and there is no file.
+  std::string exec_error;
+  bool write_failed = false;  // the files hold what was written up to then
   std::vector<std::string> files;
 };
 

@@ -1,0 +1,363 @@
+#include "record/event_set.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <linux/perf_event.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/check.h"
+#include "os/perf_refusal.h"
+#include "os/proc.h"
+
+namespace stackreel::record {
+
+namespace {
+
+using perfdata::Attr;
+using perfdata::Event;
+
+bool IsTracepoint(const Attr& attr) { return attr.type == perfdata::kTypeTracepoint; }
+bool IsDummy(const Attr& attr) {
+  return attr.type == perfdata::kTypeSoftware && attr.config == PERF_COUNT_SW_DUMMY;
+}
+
+void SetRate(Attr& attr, const EventSettings& settings) {
+  if (attr.sample_period_or_freq != 0) return;  // the event's own: pmu/…,period=…/
+  if (IsDummy(attr)) {
+    attr.sample_period_or_freq = 1;
+  } else if (settings.period != 0) {
+    attr.sample_period_or_freq = settings.period;
+  } else if (IsTracepoint(attr)) {
+    attr.sample_period_or_freq = 1;  // each time it is passed
+  } else {
+    attr.sample_period_or_freq = settings.frequency;
+    attr.flags |= perfdata::kAttrFreq;
+  }
+}
+
+void SetCallGraph(Attr& attr, const EventSettings& settings) {
+  switch (settings.call_graph) {
+    case CallGraph::kNone:
+      return;
+    case CallGraph::kFramePointer:
+      attr.sample_type |= perfdata::kSampleCallchain;
+      return;
+    case CallGraph::kDwarf:
+      attr.sample_type |=
+          perfdata::kSampleCallchain | perfdata::kSampleRegsUser | perfdata::kSampleStackUser;
+      attr.sample_regs_user = UserRegisterMask();
+      attr.sample_stack_user = settings.stack_size;
+      if (!settings.keep_user_chain) attr.flags |= perfdata::kAttrExcludeCallchainUser;
+      return;
+    case CallGraph::kLbr:
+      attr.sample_type |= perfdata::kSampleCallchain | perfdata::kSampleBranchStack;
+      attr.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK |
+                                PERF_SAMPLE_BRANCH_NO_FLAGS | PERF_SAMPLE_BRANCH_NO_CYCLES;
+      attr.flags |= perfdata::kAttrExcludeCallchainUser;
+      return;
+  }
+}
+
+constexpr uint64_t kSideBand =
+    perfdata::kAttrMmap | perfdata::kAttrMmap2 | perfdata::kAttrComm | perfdata::kAttrCommExec |
+    perfdata::kAttrTask | perfdata::kAttrKsymbol | perfdata::kAttrBpfEvent | perfdata::kAttrBuildId;
+constexpr uint64_t kSampleBase = perfdata::kSampleIdentifier | perfdata::kSampleIp |
+                                 perfdata::kSampleTid | perfdata::kSampleTime |
+                                 perfdata::kSampleCpu | perfdata::kSamplePeriod;
+
+// What some kernel did not know yet, newest first.
+struct Newer {
+  const char* what;
+  uint64_t Attr::* field;
+  uint64_t bits;
+};
+constexpr Newer kNewer[] = {
+    {"counts of lost records (Linux 6.0)", &Attr::read_format, perfdata::kReadLost},
+    {"build-ids in MMAP2 records (Linux 5.12)", &Attr::flags, perfdata::kAttrBuildId},
+    {"kernel symbol and BPF records (Linux 5.1)", &Attr::flags,
+     perfdata::kAttrKsymbol | perfdata::kAttrBpfEvent},
+    {"exec in COMM records (Linux 3.16)", &Attr::flags, perfdata::kAttrCommExec},
+    {"MMAP2 records (Linux 3.16)", &Attr::flags, perfdata::kAttrMmap2},
+    {"leaving guests out", &Attr::flags, perfdata::kAttrExcludeGuest},
+};
+
+// ":P", the most precise there is: one step down. An explicit "ppp" is not lowered.
+bool LowerPrecision(Event& event) {
+  const size_t modifiers = event.name.find_last_of(":/");
+  if (modifiers == std::string::npos || event.name.find('P', modifiers) == std::string::npos) {
+    return false;
+  }
+  const uint64_t precise = (event.attr.flags & perfdata::kAttrPreciseIpMask) >> 15;
+  if (precise == 0) return false;
+  event.attr.flags &= ~static_cast<uint64_t>(perfdata::kAttrPreciseIpMask);
+  event.attr.flags |= (precise - 1) << 15;
+  return true;
+}
+
+bool IsOnline(uint32_t cpu) {
+  const auto online = os::OnlineCpus();
+  return online && std::ranges::binary_search(*online, cpu);
+}
+
+size_t SystemPageSize() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
+uint64_t SystemMemory() {
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * SystemPageSize();
+}
+
+}  // namespace
+
+uint64_t UserRegisterMask() {
+#if defined(__x86_64__)
+  // ax bx cx dx si di bp sp ip, r8-r15; not flags and segments (bits 9-15).
+  return 0x00ff01ff;
+#elif defined(__aarch64__)
+  return (uint64_t{1} << 33) - 1;  // x0-x29 lr sp pc
+#else
+#error "which registers does this architecture have?"
+#endif
+}
+
+EventSettings SettingsOf(const RecordOptions& options) {
+  EventSettings settings;
+  settings.call_graph = options.call_graph;
+  settings.stack_size = options.stack_size;
+  settings.keep_user_chain = options.unwind == UnwindWhen::kLive;
+  settings.data_mappings =
+      options.call_graph == CallGraph::kDwarf && options.unwind == UnwindWhen::kLater;
+  settings.frequency = options.period != 0 ? 0 : options.frequency;
+  settings.period = options.period;
+  settings.clockid = options.clockid;
+  settings.all_user = options.all_user;
+  settings.all_kernel = options.all_kernel;
+  settings.inherit = options.inherit;
+  settings.enable_on_exec = !options.command.empty() && options.delay_ms == 0;
+  settings.tracking_apart = options.delay_ms != 0;
+  return settings;
+}
+
+std::vector<Event> ConfigureEvents(const std::vector<Event>& parsed,
+                                   const EventSettings& settings) {
+  std::vector<Event> events = parsed;
+  if (settings.tracking_apart) {
+    Event dummy;
+    dummy.name = "dummy:u";
+    dummy.attr.type = perfdata::kTypeSoftware;
+    dummy.attr.config = PERF_COUNT_SW_DUMMY;
+    dummy.attr.flags = perfdata::kAttrExcludeKernel | perfdata::kAttrExcludeHv;
+    events.push_back(std::move(dummy));
+  }
+  const size_t tracking = settings.tracking_apart ? events.size() - 1 : 0;
+  for (size_t i = 0; i < events.size(); ++i) {
+    Attr& attr = events[i].attr;
+    const bool only_tracks = settings.tracking_apart && i == tracking;
+    attr.sample_type |= kSampleBase;
+    attr.read_format = perfdata::kReadId | perfdata::kReadLost;
+    attr.flags |= perfdata::kAttrSampleIdAll | perfdata::kAttrWatermark;
+    if (!only_tracks) attr.flags |= perfdata::kAttrDisabled;
+    if (settings.inherit) attr.flags |= perfdata::kAttrInherit;
+    if (settings.enable_on_exec && !only_tracks) attr.flags |= perfdata::kAttrEnableOnExec;
+    if ((attr.flags & perfdata::kAttrExcludeHost) == 0) attr.flags |= perfdata::kAttrExcludeGuest;
+    if (settings.all_user) attr.flags |= perfdata::kAttrExcludeKernel | perfdata::kAttrExcludeHv;
+    if (settings.all_kernel) attr.flags |= perfdata::kAttrExcludeUser;
+    if (settings.clockid) {
+      attr.flags |= perfdata::kAttrUseClockid;
+      attr.clockid = *settings.clockid;
+    }
+    if (i == tracking) {
+      attr.flags |= kSideBand;
+      if (settings.data_mappings) attr.flags |= perfdata::kAttrMmapData;
+    }
+    SetRate(attr, settings);
+    if (!only_tracks && !IsDummy(attr)) SetCallGraph(attr, settings);
+  }
+  return events;
+}
+
+Status FitToKernel(std::vector<Event>& events, int pid, int cpu,
+                   const std::function<void(const std::string&)>& notice) {
+  size_t next_newer = 0;
+  for (size_t i = 0; i < events.size();) {
+    const os::OpenAttempt attempt = os::TryPerfEventOpen(events[i].attr, pid, cpu, -1, 0);
+    if (attempt.fd.valid()) {
+      ++i;
+      continue;
+    }
+    const bool may_be_newer = attempt.error == EINVAL || attempt.error == EOPNOTSUPP;
+    if (may_be_newer && LowerPrecision(events[i])) continue;
+    bool changed = false;
+    while (attempt.error == EINVAL && next_newer < std::size(kNewer) && !changed) {
+      const Newer& newer = kNewer[next_newer++];
+      for (Event& event : events) {
+        changed |= (event.attr.*newer.field & newer.bits) != 0;
+        event.attr.*newer.field &= ~newer.bits;
+      }
+      if (changed)
+        notice(fmt::format("this kernel does not know {}: recorded without", newer.what));
+    }
+    if (!changed) {
+      return Fail(
+          os::ExplainOpenRefusal(os::GatherRefusal(attempt.error, events[i].attr, pid, cpu)));
+    }
+  }
+  return {};
+}
+
+size_t ChooseRingPages(uint64_t bytes_per_second, size_t rings, uint64_t memory, size_t page_size) {
+  constexpr uint64_t kSmallest = uint64_t{512} << 10;
+  constexpr uint64_t kLargest = uint64_t{64} << 20;
+  const uint64_t budget = memory / 32 / std::max<size_t>(rings, 1);
+  uint64_t bytes = std::clamp(std::bit_ceil(bytes_per_second / 4), kSmallest, kLargest);
+  while (bytes > budget && bytes > kSmallest) bytes /= 2;
+  return std::max<uint64_t>(bytes / page_size, 1);
+}
+
+uint64_t ExpectedBytesPerSecond(const std::vector<Event>& events) {
+  constexpr uint64_t kRateOfPeriod = 4000;  // nobody knows; as perf's default frequency
+  constexpr uint64_t kChainBytes = 512;
+  uint64_t sum = 0;
+  for (const Event& event : events) {
+    if (IsDummy(event.attr)) continue;
+    const bool freq = event.attr.Has(perfdata::kAttrFreq);
+    const uint64_t rate =
+        freq ? std::min<uint64_t>(event.attr.sample_period_or_freq, 1'000'000) : kRateOfPeriod;
+    sum += rate * (event.attr.sample_stack_user + kChainBytes);
+  }
+  return sum;
+}
+
+Result<std::unique_ptr<EventSet>> EventSet::Open(std::vector<Event> events, const Target& target,
+                                                 bool inherit, size_t pages) {
+  std::unique_ptr<EventSet> set(new EventSet);
+  set->system_wide_ = target.system_wide;
+  const bool may_shrink = pages == 0;
+  // An inherited event can have a ring only if it is bound to a CPU.
+  std::vector<int> cpus(target.cpus.begin(), target.cpus.end());
+  if (!target.system_wide && !inherit) cpus = {-1};
+  if (pages == 0) {
+    const size_t rings = cpus[0] == -1 ? target.tids.size() : cpus.size();
+    pages =
+        ChooseRingPages(ExpectedBytesPerSecond(events), rings, SystemMemory(), SystemPageSize());
+  }
+  const uint32_t watermark =
+      static_cast<uint32_t>(std::min<uint64_t>(pages * SystemPageSize() / 4, uint64_t{16} << 20));
+  for (Event& event : events) event.attr.wakeup_events_or_watermark = watermark;
+  set->events_ = std::move(events);
+
+  std::vector<int> pids(target.tids.begin(), target.tids.end());
+  if (target.system_wide) pids = {-1};
+  for (const int pid : pids) {
+    for (const int cpu : cpus) {
+      TRY_ASSIGN(const bool there, set->OpenOn(pid, cpu));
+      if (!there && !target.system_wide) break;  // that task has ended
+    }
+  }
+  if (set->opened_.empty()) {
+    return Fail(ErrorKind::kNotFound, target.system_wide ? "none of these CPUs is online"
+                                                         : "the process has ended already");
+  }
+  TRY(set->MapRings(0, pages, may_shrink));
+  return set;
+}
+
+// Opens every event on (pid, cpu); false if that task or CPU is not there any more.
+Result<bool> EventSet::OpenOn(int pid, int cpu) {
+  for (uint32_t event = 0; event < events_.size(); ++event) {
+    os::OpenAttempt attempt = os::TryPerfEventOpen(events_[event].attr, pid, cpu, -1, 0);
+    if (!attempt.fd.valid()) {
+      const bool task_gone = attempt.error == ESRCH && pid > 0;
+      const bool cpu_gone = (attempt.error == ENODEV || attempt.error == EINVAL) && cpu >= 0 &&
+                            !IsOnline(static_cast<uint32_t>(cpu));
+      if (task_gone || cpu_gone) return false;
+      return Fail(
+          ExplainOpenRefusal(os::GatherRefusal(attempt.error, events_[event].attr, pid, cpu)));
+    }
+    TRY_ASSIGN(const uint64_t id, os::PerfEventId(attempt.fd));
+    opened_.push_back({.fd = std::move(attempt.fd), .event = event, .cpu = cpu, .id = id});
+    if (ids_are_fixed_) {
+      late_ids_.emplace_back(id, events_[event].ids.front());
+    } else {
+      events_[event].ids.push_back(id);
+    }
+  }
+  return true;
+}
+
+// One ring a CPU, which all its descriptors write into; of tasks without a CPU one each.
+Status EventSet::MapRings(size_t first_opened, size_t pages, bool may_shrink) {
+  constexpr size_t kFewestPages = 16;
+  const size_t first_ring = rings_.size();
+  for (size_t i = first_opened; i < opened_.size(); ++i) {
+    const bool starts_ring =
+        opened_[i].cpu == -1
+            ? (i - first_opened) % events_.size() == 0
+            : std::none_of(rings_.begin() + static_cast<std::ptrdiff_t>(first_ring), rings_.end(),
+                           [&](const Ring& ring) { return ring.cpu == opened_[i].cpu; });
+    if (starts_ring) rings_.push_back({.cpu = opened_[i].cpu, .first_fd = i, .ring = nullptr});
+  }
+  for (size_t r = first_ring; r < rings_.size();) {
+    auto mapped = os::PerfRing::Map(opened_[rings_[r].first_fd].fd, pages);
+    if (mapped) {
+      rings_[r++].ring = std::move(*mapped);
+      continue;
+    }
+    if (mapped.error().kind != ErrorKind::kPermission || !may_shrink || pages <= kFewestPages) {
+      return Fail(std::move(mapped.error()));
+    }
+    pages /= 2;
+    for (; r > first_ring; --r) rings_[r - 1].ring.reset();
+  }
+  ring_pages_ = pages;
+  for (size_t i = first_opened; i < opened_.size(); ++i) {
+    const Ring* ring = nullptr;
+    for (size_t r = first_ring; r < rings_.size(); ++r) {
+      if (rings_[r].first_fd > i) break;
+      if (rings_[r].cpu == opened_[i].cpu) ring = &rings_[r];
+    }
+    CHECK(ring != nullptr);
+    if (ring->first_fd == i) continue;
+    TRY(os::PerfEventSetOutput(opened_[i].fd, opened_[ring->first_fd].fd));
+  }
+  return {};
+}
+
+Status EventSet::Enable() {
+  for (const Opened& opened : opened_) TRY(os::PerfEventEnable(opened.fd));
+  return {};
+}
+
+Status EventSet::Disable() {
+  for (const Opened& opened : opened_) TRY(os::PerfEventDisable(opened.fd));
+  return {};
+}
+
+uint64_t EventSet::ReadLost() const {
+  uint64_t lost = 0;
+  for (const Opened& opened : opened_) {
+    lost += os::PerfEventReadLost(opened.fd, events_[opened.event].attr);
+  }
+  return lost;
+}
+
+Status EventSet::AddCpu(uint32_t cpu, const std::vector<uint32_t>& tids, bool enable) {
+  ids_are_fixed_ = true;
+  const size_t first = opened_.size();
+  std::vector<int> pids(tids.begin(), tids.end());
+  if (system_wide_) pids = {-1};
+  for (const int pid : pids) TRY(OpenOn(pid, static_cast<int>(cpu)));
+  TRY(MapRings(first, ring_pages_, /*may_shrink=*/false));
+  for (size_t i = first; enable && i < opened_.size(); ++i) {
+    TRY(os::PerfEventEnable(opened_[i].fd));
+  }
+  return {};
+}
+
+uint64_t EventSet::KnownId(uint64_t id) const {
+  const auto it = std::ranges::find(late_ids_, id, &std::pair<uint64_t, uint64_t>::first);
+  return it == late_ids_.end() ? id : it->second;
+}
+
+}  // namespace stackreel::record

@@ -1,0 +1,114 @@
+// The events of a recording, opened on its target, and their rings.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "os/file.h"
+#include "os/perf_event.h"
+#include "perfdata/attr.h"
+#include "record/recorder.h"
+
+namespace stackreel::record {
+
+// Registers recorded with a user stack, by perf's numbers (asm/perf_regs.h): all general ones,
+// since some unwinding rules need any of them.
+uint64_t UserRegisterMask();
+
+// How -g and --unwind shape what is asked of the kernel.
+struct EventSettings {
+  CallGraph call_graph = CallGraph::kDwarf;
+  uint32_t stack_size = 65528;
+  bool keep_user_chain = true;  // beside a dumped stack: to complete it where it was cut
+  bool data_mappings = false;   // MMAP2 of mappings that are not executable, too
+  uint64_t frequency = 0;       // 0: period
+  uint64_t period = 0;
+  std::optional<int32_t> clockid;
+  bool all_user = false, all_kernel = false;
+  bool inherit = true;
+  bool enable_on_exec = false;
+  bool tracking_apart = false;  // side-band records by an event of their own, "dummy"
+};
+EventSettings SettingsOf(const RecordOptions& options);
+
+// The attrs to open for the events that were parsed. Event 0, or a dummy event at the end, carries
+// the side band: comms, mappings, tasks, kernel symbols.
+std::vector<perfdata::Event> ConfigureEvents(const std::vector<perfdata::Event>& parsed,
+                                             const EventSettings& settings);
+
+// Takes out what an older kernel does not know (Linux 3.16 to 6.x), newest first, until events open
+// on (pid, cpu). What had to go is told to `notice`. An error is the last refusal, explained.
+Status FitToKernel(std::vector<perfdata::Event>& events, int pid, int cpu,
+                   const std::function<void(const std::string&)>& notice);
+
+struct Target {
+  bool system_wide = false;
+  std::vector<uint32_t> tids;  // unless system-wide
+  std::vector<uint32_t> cpus;  // with inherit or system-wide: one event a CPU
+};
+
+// Data pages for one ring: what fills in a quarter of a second at `bytes_per_second`, between
+// 512 KB and 64 MB, and all `rings` together at most 1/32 of `memory` bytes.
+size_t ChooseRingPages(uint64_t bytes_per_second, size_t rings, uint64_t memory, size_t page_size);
+// Bytes a second that one CPU's events may write, roughly.
+uint64_t ExpectedBytesPerSecond(const std::vector<perfdata::Event>& events);
+
+struct Ring {
+  int cpu = -1;         // -1: of one task
+  size_t first_fd = 0;  // index of the descriptor it is mapped on
+  std::unique_ptr<os::PerfRing> ring;
+};
+
+class EventSet {
+ public:
+  // Opens each event on each task and CPU of the target and maps the rings: `pages` each (0:
+  // chosen, and halved while this user may not lock as much). Tasks that have ended and CPUs that
+  // have gone meanwhile are passed over; kNotFound if no task is left.
+  static Result<std::unique_ptr<EventSet>> Open(std::vector<perfdata::Event> events,
+                                                const Target& target, bool inherit, size_t pages);
+
+  // With all their ids.
+  [[nodiscard]] const std::vector<perfdata::Event>& events() const { return events_; }
+  [[nodiscard]] const std::vector<Ring>& rings() const { return rings_; }
+  [[nodiscard]] int PollFd(const Ring& ring) const { return opened_[ring.first_fd].fd.get(); }
+  [[nodiscard]] size_t ring_pages() const { return ring_pages_; }
+
+  // All but the tracking event of its own, which is on from the start.
+  Status Enable();
+  Status Disable();
+  // Records lost in full rings, as the kernel counts them an event.
+  [[nodiscard]] uint64_t ReadLost() const;
+  // A CPU has come online: opens the events there, on `tids` or system-wide. Ids of the new events
+  // are mapped to those that the file knows: see KnownId.
+  Status AddCpu(uint32_t cpu, const std::vector<uint32_t>& tids, bool enable);
+  // The id that the file's attrs have for an event: `id` itself, unless it came with AddCpu.
+  [[nodiscard]] uint64_t KnownId(uint64_t id) const;
+  [[nodiscard]] bool has_late_ids() const { return !late_ids_.empty(); }
+
+ private:
+  struct Opened {
+    os::Fd fd;
+    uint32_t event = 0;
+    int cpu = -1;
+    uint64_t id = 0;
+  };
+  EventSet() = default;
+  Result<bool> OpenOn(int pid, int cpu);
+  Status MapRings(size_t first_opened, size_t pages, bool may_shrink);
+
+  std::vector<perfdata::Event> events_;
+  std::vector<Opened> opened_;
+  std::vector<Ring> rings_;
+  std::vector<std::pair<uint64_t, uint64_t>> late_ids_;  // new id → known id
+  size_t ring_pages_ = 0;
+  bool system_wide_ = false;
+  bool ids_are_fixed_ = false;  // the file's attrs are written
+};
+
+}  // namespace stackreel::record

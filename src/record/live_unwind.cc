@@ -1,0 +1,206 @@
+#include "record/live_unwind.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace stackreel::record {
+
+namespace {
+
+using unwind::StackEnd;
+
+constexpr size_t kSamplesPerChunk = 32;
+constexpr size_t kMaxFrames = 1024;
+
+perfdata::RawRecord AsRaw(ByteView record) {
+  perfdata::RawRecord raw;
+  raw.type = LoadUnaligned<uint32_t>(record.data(), kNativeEndian);
+  raw.misc = LoadUnaligned<uint16_t>(record.data() + 4, kNativeEndian);
+  raw.bytes = record;
+  return raw;
+}
+
+constexpr uint64_t kAbi32 = 1;
+#if defined(__aarch64__)
+constexpr unsigned kStackPointer = 31;
+constexpr unwind::Arch kArch64 = unwind::Arch::kAarch64;
+#else
+constexpr unsigned kStackPointer = 7;
+constexpr unwind::Arch kArch64 = unwind::Arch::kX86_64;
+#endif
+
+}  // namespace
+
+perfdata::Attr WithoutStack(const perfdata::Attr& attr) {
+  perfdata::Attr out = attr;
+  constexpr uint64_t kStack = perfdata::kSampleRegsUser | perfdata::kSampleStackUser;
+  out.sample_type &= ~kStack;
+  out.sample_regs_user = 0;
+  out.sample_stack_user = 0;
+  return out;
+}
+
+void BuildCallchain(const perfdata::Sample& sample, const std::vector<unwind::Frame>& frames,
+                    StackEnd end, std::vector<uint64_t>& out) {
+  const perfdata::U64Array& recorded = sample.callchain;
+  size_t user = 0;
+  while (user < recorded.size() && recorded[user] != perfdata::kContextUser) {
+    out.push_back(recorded[user++]);
+  }
+  if (frames.empty()) {  // no registers: whatever the kernel made of it
+    for (; user < recorded.size(); ++user) out.push_back(recorded[user]);
+    return;
+  }
+  out.push_back(perfdata::kContextUser);
+  const size_t first = out.size();
+  for (const unwind::Frame& frame : frames) out.push_back(frame.address.avma.value);
+  if (end != StackEnd::kDumpExhausted) return;
+  // From the outermost frame on that both chains have. The sampled pc alone is no such frame: both
+  // begin with it.
+  for (size_t i = out.size(); i > first + 1; --i) {
+    for (size_t same = user + 1; same < recorded.size(); ++same) {
+      if (recorded[same] != out[i - 1]) continue;
+      if (same + 1 == recorded.size()) return;
+      out.resize(i);
+      for (++same; same < recorded.size() && recorded[same] < perfdata::kContextMax; ++same) {
+        out.push_back(recorded[same]);
+      }
+      return;
+    }
+  }
+}
+
+LiveUnwinder::LiveUnwinder(session::Session& session, symbolize::ModuleFileProvider& files,
+                           Executor& executor, const std::vector<perfdata::Event>& recorded,
+                           Counters& counters)
+    : session_(session),
+      executor_(executor),
+      counters_(counters),
+      symbolizer_(files, {}, counters),
+      images_(session, symbolizer_, counters),
+      maps_(session, [this](session::ModuleId id) { return images_.UnwindModuleOf(id); }),
+      ends_(static_cast<size_t>(StackEnd::kLimit) + 1) {
+  for (const perfdata::Event& event : recorded) {
+    recorded_.push_back(event.attr);
+    written_.push_back(WithoutStack(event.attr));
+  }
+  session_.SetSegmentLoader([this](const session::Module& module) {
+    const auto id = static_cast<session::ModuleId>(&module - session_.modules().data());
+    const elf::Image* image = images_.MainOf(id);
+    return image != nullptr ? session::LoadSegmentsOf(*image) : std::vector<session::LoadSegment>();
+  });
+  for (size_t i = 0; i < executor.concurrency(); ++i)
+    workers_.push_back(std::make_unique<Worker>());
+}
+
+void LiveUnwinder::AddSample(ByteView record, uint32_t event) {
+  // header 8 | IDENTIFIER 8 | IP 8 | TID: u32 pid, tid
+  constexpr size_t kPidOffset = 24;
+  CHECK(event < recorded_.size());
+  Job job;
+  job.record = record;
+  job.event = event;
+  if (record.size() >= kPidOffset + 4) {
+    const auto pid = LoadUnaligned<uint32_t>(record.data() + kPidOffset, kNativeEndian);
+    const session::Process& process = session_.ProcessOf(pid);
+    job.maps = maps_.Get(process.maps);
+    job.code_mask = session_.MaskOf(process, nullptr).insn;
+  }
+  items_.push_back({.record = {}, .job = jobs_.size()});
+  jobs_.push_back(std::move(job));
+}
+
+void LiveUnwinder::AddOther(ByteView record) { items_.push_back({.record = record}); }
+
+Status LiveUnwinder::Flush(const Write& write) {
+  const size_t chunks = (jobs_.size() + kSamplesPerChunk - 1) / kSamplesPerChunk;
+  if (chunk_bytes_.size() < chunks) chunk_bytes_.resize(chunks);
+  executor_.ParallelFor(
+      chunks, [this](size_t chunk, size_t worker) { UnwindChunk(chunk, *workers_[worker]); });
+  Status status;
+  for (const Item& item : items_) {
+    if (!status) break;
+    if (item.job == SIZE_MAX) {
+      status = write(item.record);
+      continue;
+    }
+    const Job& job = jobs_[item.job];
+    if (job.end) {
+      ++user_stacks_;
+      ++ends_[static_cast<size_t>(*job.end)];
+    }
+    if (job.bad) {
+      counters_.Add("record.bad_sample");
+      continue;
+    }
+    status = write(ByteView(chunk_bytes_[job.chunk]).subspan(job.offset, job.size));
+  }
+  items_.clear();
+  jobs_.clear();
+  return status;
+}
+
+void LiveUnwinder::UnwindChunk(size_t chunk, Worker& worker) {
+  std::vector<uint8_t>& out = chunk_bytes_[chunk];
+  out.clear();
+  const size_t end = std::min(jobs_.size(), (chunk + 1) * kSamplesPerChunk);
+  for (size_t i = chunk * kSamplesPerChunk; i < end; ++i) {
+    jobs_[i].chunk = chunk;
+    UnwindOne(jobs_[i], worker, out);
+  }
+}
+
+void LiveUnwinder::UnwindOne(Job& job, Worker& worker, std::vector<uint8_t>& out) {
+  const perfdata::RawRecord raw = AsRaw(job.record);
+  perfdata::Sample& sample = worker.sample;
+  if (!perfdata::DecodeSample(raw, recorded_[job.event], kNativeEndian, sample)) {
+    job.bad = true;
+    return;
+  }
+  worker.frames.clear();
+  auto end = StackEnd::kNoRegisters;
+  if (const auto registers = analyze::RegistersOf(sample.regs_user)) {
+    unwind::UnwindInput input;
+    input.arch = sample.regs_user.abi == kAbi32 ? unwind::Arch::kX86 : kArch64;
+    input.registers = *registers;
+    const uint64_t sp = registers->Has(kStackPointer) ? registers->values[kStackPointer] : 0;
+    input.stack = unwind::StackView(Avma(sp), sample.stack_user, kNativeEndian);
+    input.stack_was_cut = sample.stack_user.size() == sample.stack_user_size;
+    input.maps = job.maps.get();
+    input.code_mask = job.code_mask;
+    input.max_frames = kMaxFrames;
+    end = worker.unwinder.Unwind(input, worker.frames);
+    job.end = end;
+  }
+  worker.chain.clear();
+  BuildCallchain(sample, worker.frames, end, worker.chain);
+  constexpr uint64_t kStack = perfdata::kSampleRegsUser | perfdata::kSampleStackUser;
+  sample.present &= ~kStack;
+  sample.callchain = perfdata::U64Array(
+      {reinterpret_cast<const uint8_t*>(worker.chain.data()), worker.chain.size() * 8},
+      kNativeEndian);
+  const auto encoded = perfdata::EncodeSample(sample, raw.misc, written_[job.event], kNativeEndian);
+  if (!encoded) {
+    job.bad = true;
+    return;
+  }
+  job.offset = out.size();
+  job.size = encoded->size();
+  out.insert(out.end(), encoded->begin(), encoded->end());
+}
+
+uint64_t LiveUnwinder::complete_stacks() const {
+  return ends_[static_cast<size_t>(StackEnd::kRoot)];
+}
+
+void LiveUnwinder::CollectCounters(Counters& counters) const {
+  for (const auto& worker : workers_) counters.Merge(worker->unwinder.counters());
+  for (size_t i = 0; i < ends_.size(); ++i) {
+    if (static_cast<StackEnd>(i) == StackEnd::kRoot) continue;
+    counters.Add(std::string("record.stack_end.") + unwind::StackEndName(static_cast<StackEnd>(i)),
+                 ends_[i]);
+  }
+}
+
+}  // namespace stackreel::record

@@ -1,0 +1,92 @@
+// Samples with registers and a dumped stack → the same samples with a callchain.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "analyze/analysis.h"
+#include "analyze/module_images.h"
+#include "base/counters.h"
+#include "base/error.h"
+#include "base/io.h"
+#include "perfdata/attr.h"
+#include "perfdata/sample.h"
+#include "session/session.h"
+#include "symbolize/symbolizer.h"
+#include "unwind/unwind.h"
+
+namespace stackreel::record {
+
+// The attr that a sample has after it was unwound: a callchain, no registers, no stack.
+perfdata::Attr WithoutStack(const perfdata::Attr& attr);
+
+// The callchain of `sample`: its kernel part as it is, then PERF_CONTEXT_USER and `frames`. Where
+// the dump was cut off and the kernel's own user chain has the outermost of `frames`, what is
+// outside of it there follows.
+void BuildCallchain(const perfdata::Sample& sample, const std::vector<unwind::Frame>& frames,
+                    unwind::StackEnd end, std::vector<uint64_t>& out);
+
+class LiveUnwinder {
+ public:
+  // What it does with a record when its turn has come.
+  using Write = std::function<Status(ByteView record)>;
+
+  // All must outlive it. `recorded` are the events as the kernel writes them.
+  LiveUnwinder(session::Session& session, symbolize::ModuleFileProvider& files, Executor& executor,
+               const std::vector<perfdata::Event>& recorded, Counters& counters);
+
+  // A SAMPLE, with the maps of its process as they are now. The bytes must stay until Flush.
+  void AddSample(ByteView record, uint32_t event);
+  // Any other record: written at its place among the samples.
+  void AddOther(ByteView record);
+  // Unwinds what was added, on all threads, and writes all of it in the order it came.
+  Status Flush(const Write& write);
+
+  [[nodiscard]] uint64_t user_stacks() const { return user_stacks_; }
+  [[nodiscard]] uint64_t complete_stacks() const;
+  // By unwind::StackEnd.
+  [[nodiscard]] const std::vector<uint64_t>& ends() const { return ends_; }
+  // Adds what the unwinders counted.
+  void CollectCounters(Counters& counters) const;
+
+ private:
+  struct Job {
+    ByteView record;
+    uint32_t event = 0;
+    std::shared_ptr<const unwind::UnwindMaps> maps;
+    uint64_t code_mask = 0;
+    std::optional<unwind::StackEnd> end;  // of the user stack, once it was unwound
+    bool bad = false;
+    size_t chunk = 0, offset = 0, size = 0;  // the new record, in chunk_bytes_
+  };
+  struct Item {
+    ByteView record;  // unless `job` says which
+    size_t job = SIZE_MAX;
+  };
+  // One thread's caches.
+  struct Worker {
+    unwind::Unwinder unwinder;
+    std::vector<unwind::Frame> frames;
+    std::vector<uint64_t> chain;
+    perfdata::Sample sample;
+  };
+  void UnwindChunk(size_t chunk, Worker& worker);
+  void UnwindOne(Job& job, Worker& worker, std::vector<uint8_t>& out);
+
+  session::Session& session_;
+  Executor& executor_;
+  Counters& counters_;
+  std::vector<perfdata::Attr> recorded_, written_;
+  symbolize::Symbolizer symbolizer_;
+  analyze::ModuleImages images_;
+  analyze::UnwindMapsCache maps_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<Job> jobs_;
+  std::vector<Item> items_;
+  std::vector<std::vector<uint8_t>> chunk_bytes_;
+  uint64_t user_stacks_ = 0;
+  std::vector<uint64_t> ends_;
+};
+
+}  // namespace stackreel::record

@@ -1,0 +1,516 @@
+#include "record/recorder.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "os/child_process.h"
+#include "os/proc.h"
+#include "os/thread_pool.h"
+#include "record/event_choice.h"
+#include "record/event_set.h"
+#include "record/keep_images.h"
+#include "record/round_processor.h"
+#include "record/round_queue.h"
+#include "record/sample_trim.h"
+
+namespace stackreel::record {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using Notice = std::function<void(const std::string&)>;
+
+// Rings are emptied at least this often, so that what was written stays near to what happened.
+constexpr milliseconds kRoundTime{100};
+constexpr milliseconds kCpuCheckTime{500};
+
+double CpuSecondsOf(const struct rusage& usage) {
+  const auto seconds = [](const struct timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+double OwnCpuSeconds() {
+  struct rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return CpuSecondsOf(usage);
+}
+
+// Signals that end or steer a recording, read from a descriptor while this lives.
+class Signals {
+ public:
+  Signals() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&set, signal);
+    pthread_sigmask(SIG_BLOCK, &set, &old_);
+    fd_ = os::Fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    old_pipe_ = ::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of writing
+  }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+  ~Signals() {
+    // What came in the meantime was answered by the end of the recording.
+    struct signalfd_siginfo info = {};
+    while (read(fd_.get(), &info, sizeof(info)) == sizeof(info)) {
+    }
+    ::signal(SIGPIPE, old_pipe_);
+    pthread_sigmask(SIG_SETMASK, &old_, nullptr);
+  }
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  // The next signal, if one came.
+  std::optional<signalfd_siginfo> Next() {
+    struct signalfd_siginfo info = {};
+    if (read(fd_.get(), &info, sizeof(info)) != sizeof(info)) return std::nullopt;
+    return info;
+  }
+
+ private:
+  sigset_t old_ = {};
+  sighandler_t old_pipe_ = SIG_DFL;
+  os::Fd fd_;
+};
+
+// One that becomes readable when a process ends (Linux 5.3); not valid if there is none.
+os::Fd OpenPidFd(uint32_t pid) {
+  return os::Fd(static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)));
+}
+
+bool IsRunning(uint32_t pid, uint32_t tid) {
+  return syscall(SYS_tgkill, pid, tid, 0) == 0 || errno == EPERM;
+}
+
+struct Task {
+  uint32_t pid = 0, tid = 0;
+};
+
+// The target's processes, and how to see that they have ended.
+class Targets {
+ public:
+  static Result<Targets> Find(const RecordOptions& options);
+  [[nodiscard]] std::vector<uint32_t> Tids() const {
+    std::vector<uint32_t> tids;
+    for (const Task& task : tasks_) tids.push_back(task.tid);
+    return tids;
+  }
+  [[nodiscard]] const std::vector<uint32_t>& pids() const { return pids_; }
+  void Add(uint32_t pid) {
+    tasks_.push_back({pid, pid});
+    pids_.push_back(pid);
+  }
+  // Watched tasks (-p, -t) have all ended. Zombies have.
+  [[nodiscard]] bool AllGone() {
+    std::erase_if(watched_, [](const Watched& watched) {
+      if (!watched.pidfd.valid()) return !IsRunning(watched.task.pid, watched.task.tid);
+      struct pollfd poll_fd = {.fd = watched.pidfd.get(), .events = POLLIN, .revents = 0};
+      return poll(&poll_fd, 1, 0) == 1;
+    });
+    return watched_.empty();
+  }
+
+ private:
+  struct Watched {
+    Task task;
+    os::Fd pidfd;  // of a whole process
+  };
+  std::vector<Task> tasks_;
+  std::vector<uint32_t> pids_;  // processes, each once
+  std::vector<Watched> watched_;
+};
+
+Result<Targets> Targets::Find(const RecordOptions& options) {
+  Targets targets;
+  for (const uint32_t pid : options.pids) {
+    const std::vector<uint32_t> tids = os::ListThreads(pid);
+    if (tids.empty()) return Fail(ErrorKind::kNotFound, fmt::format("no process {}", pid));
+    for (const uint32_t tid : tids) targets.tasks_.push_back({pid, tid});
+    targets.pids_.push_back(pid);
+    targets.watched_.push_back({.task = {pid, pid}, .pidfd = OpenPidFd(pid)});
+  }
+  for (const uint32_t tid : options.tids) {
+    const auto status = os::ReadProcStatus(tid, tid);
+    if (!status) return Fail(ErrorKind::kNotFound, fmt::format("no thread {}", tid));
+    targets.tasks_.push_back({status->tgid, tid});
+    if (std::ranges::find(targets.pids_, status->tgid) == targets.pids_.end()) {
+      targets.pids_.push_back(status->tgid);
+    }
+    targets.watched_.push_back({.task = {status->tgid, tid}, .pidfd = os::Fd()});
+  }
+  return targets;
+}
+
+class Recording {
+ public:
+  Recording(const RecordOptions& options, Notice notice)
+      : options_(options), notice_(std::move(notice)) {}
+
+  Result<RecordSummary> Run();
+
+ private:
+  Status CheckOptions() const;
+  Status Prepare();
+  Result<std::unique_ptr<RoundProcessor>> MakeProcessor();
+  Status StartTarget();
+  Status Loop();
+  void HandleSignals();
+  bool ShouldEnd();
+  Status DrainAll();
+  Status DrainRing(const Ring& ring, std::vector<uint8_t>& out);
+  void FollowCpus();
+  [[nodiscard]] milliseconds Timeout() const;
+  void End(std::string reason) {
+    if (ended_by_.empty()) ended_by_ = std::move(reason);
+  }
+  [[nodiscard]] RecordSummary NotExecuted(const Error& error) const;
+  RecordSummary Summarise(const Status& worked);
+
+  const RecordOptions& options_;
+  Notice notice_;
+  Signals signals_;
+  std::unique_ptr<os::ChildProcess> child_;
+  Targets targets_;
+  std::string fallback_;
+  std::unique_ptr<EventSet> set_;
+  perfdata::EventTable table_;
+  std::unique_ptr<RoundQueue> queue_;
+  std::unique_ptr<Executor> readers_, unwinders_;
+  std::unique_ptr<RoundProcessor> processor_;
+  Counters counters_;
+
+  std::vector<uint32_t> cpus_;
+  Clock::time_point start_, next_cpu_check_;
+  std::optional<Clock::time_point> enable_at_;
+  bool enabled_ = false;
+  bool quiet_round_ = true;  // the last round was empty
+  int end_signal_ = 0;       // that came to us alone, and is passed on to the command
+  std::string ended_by_;
+  double cpu_at_start_ = 0;
+};
+
+Status Recording::CheckOptions() const {
+  const int targets = (options_.command.empty() ? 0 : 1) +
+                      (options_.pids.empty() && options_.tids.empty() ? 0 : 1) +
+                      (options_.system_wide ? 1 : 0);
+  if (targets == 0) {
+    return Fail(ErrorKind::kUsage, "what to record? -- COMMAND, -p PID, -t TID, -a or -C CPUS");
+  }
+  if (targets > 1 && !(options_.system_wide && targets == 2 && !options_.command.empty())) {
+    return Fail(ErrorKind::kUsage,
+                "only one of -p, -t, -a and -C can be recorded at a time, and a "
+                "command only by itself or with -a");
+  }
+  if (options_.stack_size == 0 || options_.stack_size % 8 != 0 || options_.stack_size > 65528) {
+    return Fail(
+        ErrorKind::kUsage,
+        fmt::format("a stack size of {} is not possible: the kernel takes multiples of 8 up "
+                    "to 65528",
+                    options_.stack_size));
+  }
+  if (options_.frequency == 0 && options_.period == 0) {
+    return Fail(ErrorKind::kUsage, "a frequency of 0 records nothing");
+  }
+  if ((options_.mmap_pages & (options_.mmap_pages - 1)) != 0) {
+    return Fail(ErrorKind::kUsage,
+                fmt::format("{} pages: a ring's pages are a power of two", options_.mmap_pages));
+  }
+  TRY(ParseSwitchOutput(options_.switch_output));
+  if (options_.output == "-" && !options_.switch_output.empty()) {
+    return Fail(ErrorKind::kUsage, "a pipe cannot be switched: give a file with -o");
+  }
+  return {};
+}
+
+Status Recording::Prepare() {
+  TRY(CheckOptions());
+  if (!options_.command.empty()) {
+    TRY_ASSIGN(child_, os::ChildProcess::Prepare(options_.command));
+    targets_.Add(child_->pid());
+  } else {
+    TRY_ASSIGN(targets_, Targets::Find(options_));
+  }
+  TRY_ASSIGN(cpus_, os::OnlineCpus());
+  Target target;
+  target.system_wide = options_.system_wide;
+  target.tids = targets_.Tids();
+  target.cpus = options_.cpus.empty() ? cpus_ : options_.cpus;
+
+  const int pid = options_.system_wide ? -1 : static_cast<int>(target.tids.front());
+  TRY_ASSIGN(ChosenEvents chosen, ChooseEvents(options_.events, SettingsOf(options_), pid,
+                                               static_cast<int>(target.cpus.front()), notice_));
+  fallback_ = chosen.fallback;
+  if (!fallback_.empty()) notice_(fallback_);
+  TRY_ASSIGN(set_, EventSet::Open(std::move(chosen.events), target, options_.inherit,
+                                  options_.mmap_pages));
+  for (const perfdata::Event& event : set_->events()) table_.Add(event);
+  return {};
+}
+
+Result<std::unique_ptr<RoundProcessor>> Recording::MakeProcessor() {
+  ProcessorOptions options;
+  options.path = options_.output;
+  options.compression_level = options_.compression_level.value_or(1);
+  const bool has_stacks = std::ranges::any_of(set_->events(), [](const perfdata::Event& event) {
+    return (event.attr.sample_type & perfdata::kSampleStackUser) != 0;
+  });
+  options.unwind_live = has_stacks && options_.unwind == UnwindWhen::kLive;
+  options.max_size = options_.max_size;
+  TRY_ASSIGN(options.switch_output, ParseSwitchOutput(options_.switch_output));
+  if (options_.command.empty()) options.pids = targets_.pids();
+  options.all_processes = options_.system_wide;
+  options.data_mappings = SettingsOf(options_).data_mappings;
+  options.cmdline = options_.cmdline;
+  options.clockid = options_.clockid;
+
+  // A quarter of a gigabyte at most, and less on a small machine.
+  const uint64_t memory =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  queue_ = std::make_unique<RoundQueue>(std::min<uint64_t>(uint64_t{256} << 20, memory / 16));
+  constexpr size_t kRingsPerReader = 16;
+  readers_ = os::MakeThreadPool(std::min<size_t>(4, 1 + set_->rings().size() / kRingsPerReader));
+  unwinders_ = options.unwind_live ? os::MakeThreadPool(0) : std::make_unique<InlineExecutor>();
+  return RoundProcessor::Create(options, set_->events(), *queue_, *unwinders_, counters_);
+}
+
+Status Recording::StartTarget() {
+  start_ = Clock::now();
+  next_cpu_check_ = start_ + kCpuCheckTime;
+  if (options_.delay_ms > 0) enable_at_ = start_ + milliseconds(options_.delay_ms);
+  // A command's events come on when it executes, unless they wait for the delay.
+  enabled_ = options_.delay_ms == 0;
+  const bool by_exec = child_ != nullptr && !options_.system_wide;
+  if (enabled_ && !by_exec) TRY(set_->Enable());
+  return child_ != nullptr ? child_->Start() : Status();
+}
+
+// ---- while it runs ----
+
+milliseconds Recording::Timeout() const {
+  const Clock::time_point now = Clock::now();
+  milliseconds timeout = kRoundTime;
+  const auto until = [&](Clock::time_point when) {
+    timeout = std::min(timeout, std::chrono::ceil<milliseconds>(when - now));
+  };
+  if (enable_at_) until(*enable_at_);
+  if (options_.duration_s) {
+    until(start_ +
+          std::chrono::ceil<Clock::duration>(std::chrono::duration<double>(*options_.duration_s)));
+  }
+  return std::max(timeout, milliseconds(0));
+}
+
+Status Recording::Loop() {
+  const os::Fd child_end = child_ != nullptr ? OpenPidFd(child_->pid()) : os::Fd();
+  std::vector<struct pollfd> fds;
+  const auto watch = [&fds](int fd) { fds.push_back({.fd = fd, .events = POLLIN, .revents = 0}); };
+  size_t rings_watched = 0;
+  while (!ShouldEnd()) {
+    if (rings_watched != set_->rings().size()) {
+      fds.clear();
+      watch(signals_.fd());
+      watch(child_end.get());
+      for (const Ring& ring : set_->rings()) watch(set_->PollFd(ring));
+      rings_watched = set_->rings().size();
+    }
+    poll(fds.data(), fds.size(), static_cast<int>(Timeout().count()));
+    // A ring whose own task has ended is ready for ever; it is looked at when time is up.
+    for (struct pollfd& fd : fds) {
+      if ((fd.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) fd.fd = -1;
+    }
+    HandleSignals();
+    if (enable_at_ && Clock::now() >= *enable_at_) {
+      enable_at_.reset();
+      enabled_ = true;
+      TRY(set_->Enable());
+    }
+    TRY(DrainAll());
+    if (Clock::now() >= next_cpu_check_) FollowCpus();
+  }
+  (void)set_->Disable();
+  // Twice: what comes between the last look at one ring and the disabling of another.
+  TRY(DrainAll());
+  return DrainAll();
+}
+
+void Recording::HandleSignals() {
+  while (const auto info = signals_.Next()) {
+    const int signal = static_cast<int>(info->ssi_signo);
+    if (signal == SIGUSR2) {
+      if (processor_) processor_->RequestSwitch();
+    } else if (signal == SIGUSR1) {
+      enabled_ = !enabled_;
+      enable_at_.reset();
+      (void)(enabled_ ? set_->Enable() : set_->Disable());
+    } else {
+      End(signal == SIGINT ? "SIGINT" : signal == SIGTERM ? "SIGTERM" : "SIGHUP");
+      // The terminal signals the whole foreground group; kill(1) only us.
+      if (info->ssi_code <= 0) end_signal_ = signal;
+    }
+  }
+}
+
+bool Recording::ShouldEnd() {
+  if (child_ != nullptr && child_->Wait(/*block=*/false)) End("command ended");
+  if (child_ == nullptr && !options_.system_wide && targets_.AllGone()) End("target ended");
+  if (options_.duration_s &&
+      Clock::now() - start_ >= std::chrono::duration<double>(*options_.duration_s)) {
+    End("duration");
+  }
+  if (processor_->reached_max_size()) End("max size");
+  if (processor_->failed()) End("write failed");
+  return !ended_by_.empty();
+}
+
+Status Recording::DrainAll() {
+  const std::vector<Ring>& rings = set_->rings();
+  Round round = queue_->TakeEmpty(rings.size());
+  std::vector<Status> results(rings.size());
+  readers_->ParallelFor(
+      rings.size(), [&](size_t i, size_t) { results[i] = DrainRing(rings[i], round.rings[i]); });
+  for (Status& result : results) TRY(std::move(result));
+  // One empty round lets go what the sorter held back; more would say nothing.
+  const bool quiet = round.bytes() == 0;
+  if (quiet && quiet_round_) {
+    queue_->Recycle(std::move(round));
+    return {};
+  }
+  quiet_round_ = quiet;
+  queue_->Push(std::move(round));
+  return {};
+}
+
+// Copies a ring's records out, stacks without what the kernel did not fill.
+Status Recording::DrainRing(const Ring& ring, std::vector<uint8_t>& out) {
+  const auto consume = [&](ByteView record) -> Status {
+    const auto type = LoadUnaligned<uint32_t>(record.data(), kNativeEndian);
+    const bool is_sample = type == static_cast<uint32_t>(perfdata::RecordType::kSample);
+    // header 8 | IDENTIFIER 8; of other records it is the last word.
+    const size_t id_at = is_sample ? 8 : record.size() - 8;
+    if (record.size() < 16) {
+      out.insert(out.end(), record.begin(), record.end());
+      return {};
+    }
+    const auto id = set_->KnownId(LoadUnaligned<uint64_t>(record.data() + id_at, kNativeEndian));
+    const size_t start = out.size();
+    const auto event = is_sample ? table_.IndexOf(id) : std::nullopt;
+    if (event) {
+      AppendTrimmed(record, set_->events()[*event].attr, out);
+    } else {
+      out.insert(out.end(), record.begin(), record.end());
+    }
+    const size_t new_id_at = is_sample ? start + 8 : out.size() - 8;
+    StoreUnaligned<uint64_t>(out.data() + new_id_at, id, kNativeEndian);
+    return {};
+  };
+  TRY(ring.ring->Drain(consume));
+  return {};
+}
+
+// A CPU that goes takes its system-wide events with it; one that comes has none yet.
+void Recording::FollowCpus() {
+  next_cpu_check_ = Clock::now() + kCpuCheckTime;
+  if (!options_.inherit && !options_.system_wide) return;
+  const auto online = os::OnlineCpus();
+  if (!online || *online == cpus_) return;
+  for (const uint32_t cpu : *online) {
+    const bool was_there = std::ranges::binary_search(cpus_, cpu);
+    const bool wanted =
+        options_.cpus.empty() || std::ranges::find(options_.cpus, cpu) != options_.cpus.end();
+    const bool has_events = std::ranges::any_of(
+        set_->rings(), [cpu](const Ring& ring) { return ring.cpu == static_cast<int>(cpu); });
+    // Events of tasks wait for their CPU to come back.
+    if (was_there || !wanted || (has_events && !options_.system_wide)) continue;
+    const Status added = set_->AddCpu(cpu, processor_->RunningTasks(), enabled_);
+    if (added) {
+      notice_(fmt::format("CPU {} came online: recorded too", cpu));
+    } else {
+      counters_.Add("record.cpu_not_recorded");
+      notice_(
+          fmt::format("CPU {} came online, but is not recorded: {}", cpu, added.error().message));
+    }
+  }
+  for (const uint32_t cpu : cpus_) {
+    if (!std::ranges::binary_search(*online, cpu)) {
+      notice_(fmt::format("CPU {} went offline", cpu));
+    }
+  }
+  cpus_ = *online;
+}
+
+// ---- the end ----
+
+Result<RecordSummary> Recording::Run() {
+  cpu_at_start_ = OwnCpuSeconds();
+  TRY(Prepare());
+  TRY_ASSIGN(processor_, MakeProcessor());
+  Status worked;
+  std::thread worker([&] { worked = processor_->Run(); });
+  Status recorded = StartTarget();
+  const bool started = recorded.has_value();
+  if (started) recorded = Loop();
+  queue_->Close();
+  worker.join();
+  const Status finished = processor_->Finish(set_->ReadLost());
+  if (options_.buildid_cache) {
+    if (const Status kept = KeepImages(processor_->kernel()); !kept) {
+      notice_("kallsyms and the vDSO are not kept: " + kept.error().ToString());
+    }
+  }
+  if (child_ != nullptr) {
+    if (end_signal_ != 0) child_->Signal(end_signal_);
+    child_->Wait(/*block=*/true);
+  }
+  if (!started && child_ != nullptr) return NotExecuted(recorded.error());
+  TRY(std::move(recorded));
+  return Summarise(worked ? finished : worked);
+}
+
+// The command could not be executed: there is nothing to keep.
+RecordSummary Recording::NotExecuted(const Error& error) const {
+  RecordSummary summary;
+  summary.exec_error = error.ToString();
+  summary.exit_code = child_->Wait(/*block=*/false);
+  if (options_.output != "-") unlink(options_.output.c_str());
+  return summary;
+}
+
+RecordSummary Recording::Summarise(const Status& worked) {
+  const ProcessorTotals& totals = processor_->totals();
+  RecordSummary summary;
+  summary.samples = totals.samples;
+  summary.lost = totals.lost_in_records;
+  summary.user_stacks = totals.user_stacks;
+  summary.complete_stacks = totals.complete_stacks;
+  summary.bytes = totals.bytes;
+  summary.wall_s = std::chrono::duration<double>(Clock::now() - start_).count();
+  summary.cpu_s = OwnCpuSeconds() - cpu_at_start_;
+  summary.event = set_->events().front().name;
+  summary.fallback = fallback_;
+  if (child_ != nullptr) summary.exit_code = child_->Wait(/*block=*/false);
+  counters_.Add("record.spilled_bytes", queue_->spilled_bytes());
+  summary.counters = counters_;
+  summary.ended_by = worked ? ended_by_ : worked.error().message;
+  summary.files = totals.files;
+  summary.write_failed = !worked.has_value();
+  return summary;
+}
+
+}  // namespace
+
+Result<RecordSummary> Record(const RecordOptions& options, const Notice& notice) {
+  return Recording(options, notice).Run();
+}
+
+}  // namespace stackreel::record

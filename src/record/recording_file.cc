@@ -1,0 +1,96 @@
+#include "record/recording_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include <array>
+
+#include "base/bytes.h"
+
+namespace stackreel::record {
+
+namespace {
+
+// Offsets in the header of a perf.data file.
+constexpr uint64_t kDataSection = 40;  // u64 offset, u64 size
+
+}  // namespace
+
+Status KeepOldRecording(const std::string& path) {
+  struct stat info = {};
+  if (path == "-" || lstat(path.c_str(), &info) != 0) return {};
+  const bool keep = (S_ISREG(info.st_mode) && info.st_size != 0) || S_ISDIR(info.st_mode);
+  if (!keep) return {};
+  if (rename(path.c_str(), (path + ".old").c_str()) != 0) {
+    return Fail(os::ErrnoError(errno, "cannot move the old recording away:", path));
+  }
+  return {};
+}
+
+Status RecordingFile::CountingSink::Write(ByteView bytes) {
+  TRY(file_.Write(bytes));
+  size += bytes.size();
+  return {};
+}
+
+Result<std::unique_ptr<RecordingFile>> RecordingFile::Create(
+    const std::string& path, int compression_level, const std::vector<perfdata::Event>& events,
+    const FeatureBytes& early) {
+  std::unique_ptr<RecordingFile> out(new RecordingFile);
+  out->path_ = path;
+  TRY_ASSIGN(out->file_, os::OutputFile::CreateInPlace(path));
+  out->sink_ = std::make_unique<CountingSink>(*out->file_);
+  perfdata::WriterOptions options;
+  options.container = out->is_pipe() ? perfdata::Container::kPipe : perfdata::Container::kFile;
+  options.compression_level = compression_level;
+  TRY_ASSIGN(out->writer_, perfdata::Writer::Create(*out->sink_, options, events));
+  if (out->is_pipe()) TRY(out->writer_->WriteEarlyFeatures(early));
+  out->whole_ = out->sink_->size;
+  return out;
+}
+
+Status RecordingFile::Write(ByteView record) { return Checked(writer_->WriteEncoded(record)); }
+
+Status RecordingFile::WriteRecord(const perfdata::Record& record) {
+  return Checked(writer_->WriteRecord(record));
+}
+
+Status RecordingFile::EndRound() {
+  perfdata::Record round;
+  round.type = static_cast<uint32_t>(perfdata::RecordType::kFinishedRound);
+  round.body = perfdata::FinishedRound();
+  return WriteRecord(round);
+}
+
+Status RecordingFile::Finish(const FeatureBytes& features) {
+  TRY(Checked(writer_->Flush()));
+  TRY(Checked(writer_->Finish(features)));
+  return file_->Commit();
+}
+
+Status RecordingFile::Checked(Status status) {
+  if (failed_) return Fail(ErrorKind::kIo, "writing had failed before");
+  if (status) {
+    whole_ = sink_->size;
+    return status;
+  }
+  failed_ = true;
+  CutBack();
+  return status;
+}
+
+// A record may have been written in part; and features need space that there may be none of. The
+// data section's size has its place already.
+void RecordingFile::CutBack() {
+  if (is_pipe() || !file_->Truncate(whole_)) return;
+  std::array<uint8_t, 16> section = {};
+  const auto n = file_->ReadAt(kDataSection, section);
+  if (!n || *n != section.size()) return;
+  const auto offset = LoadUnaligned<uint64_t>(section.data(), kNativeEndian);
+  if (offset > whole_) return;
+  StoreUnaligned<uint64_t>(section.data() + 8, whole_ - offset, kNativeEndian);
+  (void)file_->WriteAt(kDataSection, section);
+}
+
+}  // namespace stackreel::record

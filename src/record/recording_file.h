@@ -1,0 +1,65 @@
+// The perf.data that a recording goes into.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "os/file.h"
+#include "perfdata/attr.h"
+#include "perfdata/writer.h"
+#include "record/machine.h"
+
+namespace stackreel::record {
+
+// Moves a recording that is there already to PATH.old, as perf does.
+Status KeepOldRecording(const std::string& path);
+
+class RecordingFile {
+ public:
+  // `path` "-": standard output, in pipe mode, with `early` features up front.
+  static Result<std::unique_ptr<RecordingFile>> Create(const std::string& path,
+                                                       int compression_level,
+                                                       const std::vector<perfdata::Event>& events,
+                                                       const FeatureBytes& early);
+  // After a failed write the file is cut back to its last whole record and closed as far as that
+  // needs no space: what was written stays readable. Every later call fails.
+  Status Write(ByteView record);
+  Status WriteRecord(const perfdata::Record& record);
+  // FINISHED_ROUND: all that was written is on its way to the disk.
+  Status EndRound();
+  Status Finish(const FeatureBytes& features);
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] bool is_pipe() const { return path_ == "-"; }
+  [[nodiscard]] uint64_t bytes_written() const { return writer_->bytes_written(); }
+
+ private:
+  // Passes writes on and knows how many bytes there are.
+  class CountingSink : public ByteSink {
+   public:
+    explicit CountingSink(os::OutputFile& file) : file_(file) {}
+    Status Write(ByteView bytes) override;
+    Status WriteAt(uint64_t offset, ByteView bytes) override {
+      return file_.WriteAt(offset, bytes);
+    }
+    uint64_t size = 0;
+
+   private:
+    os::OutputFile& file_;
+  };
+  RecordingFile() = default;
+  Status Checked(Status status);
+  void CutBack();
+
+  std::string path_;
+  std::unique_ptr<os::OutputFile> file_;
+  std::unique_ptr<CountingSink> sink_;
+  std::unique_ptr<perfdata::Writer> writer_;
+  uint64_t whole_ = 0;  // bytes up to the end of the last whole record
+  bool failed_ = false;
+};
+
+}  // namespace stackreel::record

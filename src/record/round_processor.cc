@@ -1,0 +1,489 @@
+#include "record/round_processor.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <ctime>
+
+#include "base/check.h"
+#include "elf/image.h"
+#include "os/file.h"
+#include "os/proc.h"
+#include "symfiles/symfiles.h"
+
+namespace stackreel::record {
+
+namespace {
+
+using perfdata::RecordType;
+
+constexpr size_t kHeaderSize = 8;
+
+// Files while recording: the vDSO is ours, all others are looked for in the mount namespace of
+// their process. Debug information is not needed to unwind, so nothing is fetched.
+class RecordingFiles : public symbolize::ModuleFileProvider {
+ public:
+  RecordingFiles() {
+    symfiles::SearchOptions options;
+    options.proc_root = true;
+    options.debuginfod = false;
+    files_ = symfiles::MakeFileProvider(options);
+    vdso_ = std::make_shared<VdsoImage>();
+  }
+  symbolize::ModuleFiles FilesOf(const session::Module& module) override {
+    if (module.key.kind != session::ModuleKind::kVdso) return files_->FilesOf(module);
+    symbolize::ModuleFiles files;
+    // A module without that build-id is the other vDSO, of 32-bit tasks.
+    if (!module.key.build_id.empty()) files.main = vdso_;
+    return files;
+  }
+
+ private:
+  class VdsoImage : public FileImage {
+   public:
+    VdsoImage() : bytes_(os::ReadOwnVdso()) {}
+    [[nodiscard]] std::string_view name() const override { return "[vdso]"; }
+    [[nodiscard]] ByteView bytes() const override { return bytes_; }
+
+   private:
+    std::vector<uint8_t> bytes_;
+  };
+  std::unique_ptr<symbolize::ModuleFileProvider> files_;
+  FileImagePtr vdso_;
+};
+
+BuildId BuildIdOfOwnVdso() {
+  const std::vector<uint8_t> bytes = os::ReadOwnVdso();
+  const auto image = elf::Image::Parse(bytes);
+  return image ? image->ReadBuildId().value_or(BuildId()) : BuildId();
+}
+
+perfdata::RawRecord AsRaw(ByteView record) {
+  perfdata::RawRecord raw;
+  raw.type = LoadUnaligned<uint32_t>(record.data(), kNativeEndian);
+  raw.misc = LoadUnaligned<uint16_t>(record.data() + 4, kNativeEndian);
+  raw.bytes = record;
+  return raw;
+}
+
+perfdata::Record MakeRecord(RecordType type, uint16_t misc, perfdata::RecordBody body) {
+  perfdata::Record record;
+  record.type = static_cast<uint32_t>(type);
+  record.misc = misc;
+  record.body = std::move(body);
+  if (type < RecordType::kHeaderAttr) record.sample_id = perfdata::SampleId();
+  return record;
+}
+
+// ".2026112912301542": of the day, to hundredths of a second, as perf names files it switches.
+std::string TimeSuffix() {
+  const auto now = std::chrono::system_clock::now();
+  const auto hundredths =
+      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() / 10 %
+      100;
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
+  std::tm local = {};
+  localtime_r(&seconds, &local);
+  return fmt::format(".{:04}{:02}{:02}{:02}{:02}{:02}{:02}", local.tm_year + 1900, local.tm_mon + 1,
+                     local.tm_mday, local.tm_hour, local.tm_min, local.tm_sec, hundredths);
+}
+
+}  // namespace
+
+Result<SwitchOutput> ParseSwitchOutput(const std::string& text) {
+  SwitchOutput out;
+  if (text.empty()) return out;
+  if (text == "signal") {
+    out.on_signal = true;
+    return out;
+  }
+  uint64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, number);
+  const std::string_view unit(result.ptr, static_cast<size_t>(end - result.ptr));
+  constexpr uint64_t kMost = uint64_t{1} << 24;  // of a unit: no product overflows
+  if (result.ec == std::errc{} && number != 0 && number < kMost && unit.size() == 1) {
+    const size_t power = std::string_view("BKMG").find(unit[0]);
+    const size_t seconds = std::string_view("smhd").find(unit[0]);
+    if (power != std::string_view::npos) {
+      out.bytes = number << (10 * power);
+      return out;
+    }
+    if (seconds != std::string_view::npos) {
+      constexpr std::array<uint64_t, 4> kSeconds = {1, 60, 3600, 86400};
+      out.time = std::chrono::seconds(number * kSeconds[seconds]);
+      return out;
+    }
+  }
+  return Fail(ErrorKind::kUsage,
+              fmt::format("'{}' says not when to switch the output: signal, a size such as 100M, "
+                          "or a time such as 30s",
+                          text));
+}
+
+RoundProcessor::RoundProcessor(const ProcessorOptions& options,
+                               const std::vector<perfdata::Event>& events, RoundQueue& queue,
+                               Executor& executor, Counters& counters)
+    : options_(options),
+      events_(events),
+      written_(events),
+      queue_(queue),
+      counters_(counters),
+      session_(session_features_, kNativeEndian, counters),
+      vdso_build_id_(BuildIdOfOwnVdso()) {
+  for (const perfdata::Event& event : events_) table_.Add(event);
+  machine_features_ = MachineFeatures();
+  Counters ignored;  // we wrote them ourselves
+  for (const auto& [feature, bytes] : machine_features_) {
+    perfdata::DecodeFeature(feature, bytes, kNativeEndian, session_features_, ignored);
+  }
+  if (!options_.unwind_live) return;
+  files_ = std::make_unique<RecordingFiles>();
+  unwinder_ = std::make_unique<LiveUnwinder>(session_, *files_, executor, events_, counters);
+  for (perfdata::Event& event : written_) event.attr = WithoutStack(event.attr);
+}
+
+RoundProcessor::~RoundProcessor() = default;
+
+Result<std::unique_ptr<RoundProcessor>> RoundProcessor::Create(
+    const ProcessorOptions& options, const std::vector<perfdata::Event>& events, RoundQueue& queue,
+    Executor& executor, Counters& counters) {
+  std::unique_ptr<RoundProcessor> out(
+      new RoundProcessor(options, events, queue, executor, counters));
+  // Without addresses (kptr_restrict) or /proc there is no kernel image to describe.
+  if (auto kernel = ReadKernelImage()) out->kernel_ = std::move(*kernel);
+  TRY(KeepOldRecording(options.path));
+  TRY(out->CreateFile());
+  return out;
+}
+
+Status RoundProcessor::CreateFile() {
+  FeatureBytes early = Features();
+  early[static_cast<uint32_t>(perfdata::Feature::kEventDesc)] =
+      perfdata::EncodeEventDesc(written_, kNativeEndian);
+  TRY_ASSIGN(file_,
+             RecordingFile::Create(options_.path, options_.compression_level, written_, early));
+  file_start_ = std::chrono::steady_clock::now();
+  return {};
+}
+
+Status RoundProcessor::Run() {
+  Status status = Synthesize();
+  while (true) {
+    auto round = queue_.Pop();
+    if (!round) {
+      if (status) status = Fail(std::move(round.error()));
+      break;
+    }
+    if (!*round) break;
+    // After a failure rounds are still taken, so that nobody waits for room in the queue.
+    if (status) {
+      status = TakeRound(std::move(**round));
+    } else {
+      queue_.Recycle(std::move(**round));
+    }
+    if (!status) failed_ = true;
+  }
+  if (status) {
+    status = order_.Finish([this](const TimeOrder::Entry& entry) { return PassOn(entry.record); });
+    if (status && unwinder_) {
+      status = unwinder_->Flush([this](ByteView record) { return file_->Write(record); });
+    }
+  }
+  if (!status) failed_ = true;
+  return status;
+}
+
+// ---- what was there before ----
+
+Status RoundProcessor::EmitSynthesized(const perfdata::Record& record) {
+  session_.Apply(record);
+  Observe(record);
+  return file_->WriteRecord(record);
+}
+
+Status RoundProcessor::Synthesize() {
+  const EmitRecord emit = [this](const perfdata::Record& record) {
+    perfdata::Record copy = record;
+    auto* mmap = std::get_if<perfdata::Mmap2>(&copy.body);
+    if (mmap != nullptr && mmap->filename == "[vdso]" && mmap->addr > UINT32_MAX &&
+        !vdso_build_id_.empty()) {
+      mmap->build_id = vdso_build_id_;
+      mmap->maj = mmap->min = 0;
+      mmap->ino = 0;
+      copy.misc |= perfdata::kMiscMmapBuildId;
+    }
+    return EmitSynthesized(copy);
+  };
+  TRY(SynthesizeKernel(kernel_, emit));
+  const std::vector<uint32_t> pids = options_.all_processes ? os::ListProcesses() : options_.pids;
+  for (const uint32_t pid : pids) {
+    TRY(SynthesizeProcess(pid, options_.data_mappings, build_ids_, emit));
+  }
+  TRY(file_->WriteRecord(MakeRecord(RecordType::kFinishedInit, 0, perfdata::FinishedInit())));
+  return file_->EndRound();
+}
+
+// The state of all processes now, for the beginning of a further file.
+Status RoundProcessor::EmitSnapshot() {
+  const EmitRecord emit = [this](const perfdata::Record& record) {
+    return file_->WriteRecord(record);
+  };
+  TRY(SynthesizeKernel(kernel_, emit));
+  const std::lock_guard lock(tasks_mutex_);
+  for (const auto& [tid, task] : tasks_) {
+    const session::Process& process = session_.ProcessOf(task.pid);
+    perfdata::Task fork;
+    fork.pid = task.pid;
+    fork.tid = tid;
+    fork.ppid = fork.ptid = tid == task.pid ? process.ppid : task.pid;
+    TRY(emit(MakeRecord(RecordType::kFork,
+                        tid == task.pid ? uint16_t{perfdata::kMiscForkExec} : uint16_t{0}, fork)));
+    TRY(emit(MakeRecord(RecordType::kComm, 0,
+                        perfdata::Comm{.pid = task.pid, .tid = tid, .comm = task.comm})));
+    if (tid != task.pid) continue;
+    for (const session::AddressSpace::Entry& entry : process.maps->entries()) {
+      const session::Module& module = session_.modules()[entry.value.module];
+      perfdata::Mmap2 mmap;
+      mmap.pid = mmap.tid = tid;
+      mmap.addr = entry.start;
+      mmap.len = entry.end - entry.start;
+      mmap.pgoff = entry.value.offset.value;
+      mmap.prot = entry.value.prot;
+      mmap.flags = MAP_PRIVATE;
+      mmap.filename = module.path() + (module.deleted ? " (deleted)" : "");
+      uint16_t misc = static_cast<uint16_t>(perfdata::CpuMode::kUser);
+      if (!module.key.build_id.empty()) {
+        mmap.build_id = module.key.build_id;
+        misc |= perfdata::kMiscMmapBuildId;
+      }
+      if (!entry.value.executable) misc |= perfdata::kMiscMmapData;
+      TRY(emit(MakeRecord(RecordType::kMmap2, misc, std::move(mmap))));
+    }
+  }
+  return file_->EndRound();
+}
+
+// ---- rounds ----
+
+Status RoundProcessor::TakeRound(Round round) {
+  Round& kept = held_[round_] = std::move(round);
+  for (std::vector<uint8_t>& ring : kept.rings) TRY(ReadRing(ring));
+  ++round_;
+  return EndRound();
+}
+
+Status RoundProcessor::ReadRing(std::vector<uint8_t>& ring) {
+  for (size_t at = 0; at + kHeaderSize <= ring.size();) {
+    const size_t size = LoadUnaligned<uint16_t>(ring.data() + at + 6, kNativeEndian);
+    CHECK(size >= kHeaderSize && size <= ring.size() - at);  // ConsumeRing saw to that
+    const std::span<uint8_t> bytes(ring.data() + at, size);
+    at += size;
+    perfdata::RawRecord raw = AsRaw(bytes);
+    if (raw.record_type() == RecordType::kMmap2) {
+      AddVdsoBuildId(bytes);
+      raw = AsRaw(bytes);
+    }
+    const auto time = table_.TimeOf(raw, kNativeEndian);
+    order_.Add(time.value_or(0), bytes);
+  }
+  return {};
+}
+
+// The kernel has no file to read the vDSO's build-id from. In the MMAP2 record:
+//   header 8 | pid, tid 8 | addr 8 | len 8 | pgoff 8 | union 24 | prot, flags 8 | filename
+void RoundProcessor::AddVdsoBuildId(std::span<uint8_t> record) const {
+  constexpr size_t kAddr = 16, kUnion = 40, kFilename = 72;
+  const uint16_t misc = LoadUnaligned<uint16_t>(record.data() + 4, kNativeEndian);
+  if (vdso_build_id_.empty() || (misc & perfdata::kMiscMmapBuildId) != 0 ||
+      record.size() <= kFilename || TextUpToNul(record.subspan(kFilename)) != "[vdso]" ||
+      LoadUnaligned<uint64_t>(record.data() + kAddr, kNativeEndian) <= UINT32_MAX) {
+    return;
+  }
+  StoreUnaligned<uint16_t>(record.data() + 4, misc | perfdata::kMiscMmapBuildId, kNativeEndian);
+  const ByteView id = vdso_build_id_.bytes();
+  std::fill_n(record.begin() + kUnion, 24, uint8_t{0});
+  record[kUnion] = static_cast<uint8_t>(id.size());
+  std::copy(id.begin(), id.end(), record.begin() + kUnion + 4);
+}
+
+Status RoundProcessor::EndRound() {
+  TRY(order_.EndRound([this](const TimeOrder::Entry& entry) { return PassOn(entry.record); }));
+  if (unwinder_) {
+    TRY(unwinder_->Flush([this](ByteView record) { return file_->Write(record); }));
+  }
+  const uint64_t oldest = order_.oldest_round();
+  while (!held_.empty() && held_.begin()->first < oldest) {
+    queue_.Recycle(std::move(held_.begin()->second));
+    held_.erase(held_.begin());
+  }
+  TRY(file_->EndRound());
+  if (options_.max_size != 0 && file_->bytes_written() >= options_.max_size) {
+    reached_max_size_ = true;
+  }
+  return SwitchIfDue();
+}
+
+Status RoundProcessor::PassOn(ByteView record) {
+  const perfdata::RawRecord raw = AsRaw(record);
+  if (raw.record_type() == RecordType::kSample) {
+    if (record.size() < 2 * kHeaderSize) return {};
+    const auto id = LoadUnaligned<uint64_t>(record.data() + kHeaderSize, kNativeEndian);
+    const auto event = EventOf(id);
+    if (!event) return {};
+    ++totals_.samples;
+    const auto time = table_.TimeOf(raw, kNativeEndian, *event);
+    if (first_time_ == 0) first_time_ = time.value_or(0);
+    last_time_ = std::max(last_time_, time.value_or(0));
+    const bool has_stack = (events_[*event].attr.sample_type & perfdata::kSampleStackUser) != 0;
+    if (unwinder_ && has_stack) {
+      unwinder_->AddSample(record, *event);
+      return {};
+    }
+  } else if (raw.type < static_cast<uint32_t>(RecordType::kHeaderAttr)) {
+    const auto event = table_.IndexOf(raw, kNativeEndian);
+    const perfdata::RecordContext context{kNativeEndian, event ? &events_[*event].attr : nullptr};
+    if (const auto decoded = perfdata::DecodeRecord(raw, context)) {
+      session_.Apply(*decoded);
+      Observe(*decoded);
+    } else {
+      counters_.Add("record.bad_record");
+    }
+  }
+  if (unwinder_) {
+    unwinder_->AddOther(record);
+    return {};
+  }
+  return file_->Write(record);
+}
+
+void RoundProcessor::Observe(const perfdata::Record& record) {
+  if (const auto* lost = std::get_if<perfdata::Lost>(&record.body)) {
+    totals_.lost_in_records += lost->lost;
+  } else if (const auto* samples = std::get_if<perfdata::LostSamples>(&record.body)) {
+    totals_.lost_in_records += samples->lost;
+  } else if (const auto* comm = std::get_if<perfdata::Comm>(&record.body)) {
+    const std::lock_guard lock(tasks_mutex_);
+    tasks_[comm->tid] = {.pid = comm->pid, .comm = comm->comm};
+  } else if (const auto* task = std::get_if<perfdata::Task>(&record.body)) {
+    const std::lock_guard lock(tasks_mutex_);
+    if (record.type == static_cast<uint32_t>(RecordType::kExit)) {
+      tasks_.erase(task->tid);
+    } else {
+      const auto parent = tasks_.find(task->ptid);
+      tasks_[task->tid] = {.pid = task->pid,
+                           .comm = parent != tasks_.end() ? parent->second.comm : ""};
+    }
+  } else if (std::holds_alternative<perfdata::Throttle>(record.body) &&
+             record.type == static_cast<uint32_t>(RecordType::kThrottle)) {
+    counters_.Add("record.throttled");
+  }
+}
+
+std::vector<uint32_t> RoundProcessor::RunningTasks() const {
+  const std::lock_guard lock(tasks_mutex_);
+  std::vector<uint32_t> tids;
+  for (const auto& [tid, task] : tasks_) tids.push_back(tid);
+  return tids;
+}
+
+// ---- files ----
+
+Status RoundProcessor::SwitchIfDue() {
+  const SwitchOutput& when = options_.switch_output;
+  if (!when.enabled()) return {};
+  const bool due =
+      switch_requested_.exchange(false) ||
+      (when.bytes != 0 && file_->bytes_written() >= when.bytes) ||
+      (when.time.count() != 0 && std::chrono::steady_clock::now() - file_start_ >= when.time);
+  if (!due) return {};
+  TRY(CloseFile());
+  TRY(CreateFile());
+  first_time_ = last_time_ = 0;
+  return EmitSnapshot();
+}
+
+Status RoundProcessor::CloseFile() {
+  TRY(file_->Finish(Features()));
+  totals_.bytes += file_->bytes_written();
+  std::string path = options_.path;
+  if (options_.switch_output.enabled()) {
+    path += TimeSuffix();
+    if (rename(options_.path.c_str(), path.c_str()) != 0) {
+      return Fail(os::ErrnoError(errno, "cannot rename", options_.path));
+    }
+  }
+  totals_.files.push_back(path);
+  return {};
+}
+
+std::vector<uint8_t> RoundProcessor::BuildIdFeature() const {
+  std::vector<perfdata::HeaderBuildId> ids;
+  std::vector<uint16_t> misc;
+  constexpr int32_t kKernelPid = -1;
+  const auto add = [&](perfdata::CpuMode mode, const BuildId& id, const std::string& name) {
+    ids.push_back({.pid = kKernelPid, .build_id = id, .filename = name});
+    misc.push_back(
+        static_cast<uint16_t>(static_cast<uint16_t>(mode) | uint16_t{perfdata::kMiscBuildIdSize}));
+  };
+  if (kernel_.build_id) add(perfdata::CpuMode::kKernel, *kernel_.build_id, "[kernel.kallsyms]");
+  for (const KernelModule& module : kernel_.modules) {
+    if (module.build_id) add(perfdata::CpuMode::kKernel, *module.build_id, module.path);
+  }
+  for (const session::Module& module : session_.modules()) {
+    const bool is_user_file = module.key.kind == session::ModuleKind::kFile ||
+                              module.key.kind == session::ModuleKind::kVdso;
+    if (is_user_file && !module.key.build_id.empty()) {
+      add(perfdata::CpuMode::kUser, module.key.build_id, module.path());
+    }
+  }
+  return perfdata::EncodeBuildIds(ids, misc, kNativeEndian).value_or(std::vector<uint8_t>());
+}
+
+FeatureBytes RoundProcessor::Features() const {
+  FeatureBytes features = machine_features_;
+  const auto put = [&features](perfdata::Feature feature, std::vector<uint8_t> bytes) {
+    features[static_cast<uint32_t>(feature)] = std::move(bytes);
+  };
+  put(perfdata::Feature::kCmdline, EncodeCmdline(options_.cmdline));
+  if (first_time_ != 0) {
+    put(perfdata::Feature::kSampleTime, EncodeSampleTime(first_time_, last_time_));
+  }
+  if (auto ids = BuildIdFeature(); !ids.empty()) put(perfdata::Feature::kBuildId, std::move(ids));
+  const bool branches = std::ranges::any_of(written_, [](const perfdata::Event& event) {
+    return (event.attr.sample_type & perfdata::kSampleBranchStack) != 0;
+  });
+  if (branches) put(perfdata::Feature::kBranchStack, {});
+  if (options_.clockid) features.merge(ClockFeatures(*options_.clockid));
+  return features;
+}
+
+Status RoundProcessor::Finish(uint64_t kernel_lost) {
+  if (unwinder_) {
+    totals_.user_stacks = unwinder_->user_stacks();
+    totals_.complete_stacks = unwinder_->complete_stacks();
+    unwinder_->CollectCounters(counters_);
+  }
+  counters_.Add("record.out_of_order", order_.late());
+  if (failed_) {
+    totals_.bytes += file_->bytes_written();
+    totals_.files.push_back(options_.path);
+    return {};
+  }
+  // A LOST record is written only before the next record that fits; what was lost after that only
+  // the counts tell.
+  if (kernel_lost > totals_.lost_in_records) {
+    TRY(file_->WriteRecord(
+        MakeRecord(RecordType::kLostSamples, 0,
+                   perfdata::LostSamples{.lost = kernel_lost - totals_.lost_in_records})));
+    totals_.lost_in_records = kernel_lost;
+  }
+  TRY(file_->EndRound());
+  return CloseFile();
+}
+
+}  // namespace stackreel::record

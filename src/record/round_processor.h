@@ -1,0 +1,137 @@
+// Works off the rounds of records: puts them in order, follows processes, unwinds, writes.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/counters.h"
+#include "base/error.h"
+#include "base/io.h"
+#include "perfdata/reader.h"
+#include "record/live_unwind.h"
+#include "record/machine.h"
+#include "record/recording_file.h"
+#include "record/round_queue.h"
+#include "record/synthesize.h"
+#include "record/time_order.h"
+#include "session/session.h"
+
+namespace stackreel::record {
+
+// When to go on in a new file.
+struct SwitchOutput {
+  bool on_signal = false;
+  uint64_t bytes = 0;
+  std::chrono::milliseconds time{0};
+  [[nodiscard]] bool enabled() const { return on_signal || bytes != 0 || time.count() != 0; }
+};
+// "signal", "100M", "30s"; kUsage otherwise. "" is no switching.
+Result<SwitchOutput> ParseSwitchOutput(const std::string& text);
+
+struct ProcessorOptions {
+  std::string path;
+  int compression_level = 1;
+  bool unwind_live = true;
+  uint64_t max_size = 0;
+  SwitchOutput switch_output;
+  std::vector<uint32_t> pids;  // whose state before the recording is wanted
+  bool all_processes = false;
+  bool data_mappings = false;
+  std::vector<std::string> cmdline;
+  std::optional<int32_t> clockid;
+};
+
+// What came of it.
+struct ProcessorTotals {
+  uint64_t samples = 0;
+  uint64_t lost_in_records = 0;  // as LOST and LOST_SAMPLES records say
+  uint64_t user_stacks = 0, complete_stacks = 0;
+  uint64_t bytes = 0;
+  std::vector<std::string> files;
+};
+
+class RoundProcessor {
+ public:
+  // `events` as the kernel writes them. Creates the file. `queue`, `executor` and `counters` must
+  // outlive it.
+  static Result<std::unique_ptr<RoundProcessor>> Create(const ProcessorOptions& options,
+                                                        const std::vector<perfdata::Event>& events,
+                                                        RoundQueue& queue, Executor& executor,
+                                                        Counters& counters);
+  ~RoundProcessor();
+
+  // On a thread of its own: synthesises what was there before, then takes rounds until the queue
+  // is closed and empty. An error is the file's; what comes after it is not written.
+  Status Run();
+  // After Run: counts `kernel_lost` (what the kernel says it lost in all), ends the file.
+  Status Finish(uint64_t kernel_lost);
+
+  // From other threads, while Run does its work.
+  void RequestSwitch() { switch_requested_ = true; }
+  [[nodiscard]] bool failed() const { return failed_; }
+  [[nodiscard]] bool reached_max_size() const { return reached_max_size_; }
+
+  [[nodiscard]] const KernelImage& kernel() const { return kernel_; }
+  [[nodiscard]] const ProcessorTotals& totals() const { return totals_; }
+  // The tasks known to run now, for events on a new CPU. May be called from other threads.
+  [[nodiscard]] std::vector<uint32_t> RunningTasks() const;
+
+ private:
+  struct Task {
+    uint32_t pid = 0;
+    std::string comm;
+  };
+  RoundProcessor(const ProcessorOptions& options, const std::vector<perfdata::Event>& events,
+                 RoundQueue& queue, Executor& executor, Counters& counters);
+  Status CreateFile();
+  Status Synthesize();
+  Status TakeRound(Round round);
+  Status ReadRing(std::vector<uint8_t>& ring);
+  Status EndRound();
+  Status PassOn(ByteView record);
+  void Observe(const perfdata::Record& record);
+  void AddVdsoBuildId(std::span<uint8_t> record) const;
+  Status EmitSynthesized(const perfdata::Record& record);
+  Status EmitSnapshot();
+  Status SwitchIfDue();
+  Status CloseFile();
+  [[nodiscard]] FeatureBytes Features() const;
+  [[nodiscard]] std::vector<uint8_t> BuildIdFeature() const;
+  [[nodiscard]] std::optional<uint32_t> EventOf(uint64_t id) const { return table_.IndexOf(id); }
+
+  ProcessorOptions options_;
+  std::vector<perfdata::Event> events_;   // as the kernel writes them
+  std::vector<perfdata::Event> written_;  // as they stand in the file
+  RoundQueue& queue_;
+  Counters& counters_;
+  perfdata::EventTable table_;
+  perfdata::Features session_features_;  // of the machine, for the session
+  session::Session session_;
+  std::unique_ptr<symbolize::ModuleFileProvider> files_;
+  std::unique_ptr<LiveUnwinder> unwinder_;
+  std::unique_ptr<RecordingFile> file_;
+  KernelImage kernel_;
+  BuildIdReader build_ids_;
+  BuildId vdso_build_id_;
+  FeatureBytes machine_features_;
+
+  TimeOrder order_;
+  std::map<uint64_t, Round> held_;  // rounds whose records are not all written
+  uint64_t round_ = 0;
+  uint64_t first_time_ = 0, last_time_ = 0;
+  std::chrono::steady_clock::time_point file_start_;
+  ProcessorTotals totals_;
+
+  mutable std::mutex tasks_mutex_;
+  std::map<uint32_t, Task> tasks_;  // by tid
+  std::atomic<bool> switch_requested_ = false, failed_ = false, reached_max_size_ = false;
+};
+
+}  // namespace stackreel::record

@@ -1,0 +1,141 @@
+#include "record/synthesize.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "elf/image.h"
+#include "os/file.h"
+#include "os/proc.h"
+
+namespace stackreel::record {
+
+namespace {
+
+using perfdata::Record;
+using perfdata::RecordType;
+
+constexpr uint16_t kMiscUser = static_cast<uint16_t>(perfdata::CpuMode::kUser);
+
+// Synthesised records have a trailer of zeros: no time, so they come before all others.
+Record MakeRecord(RecordType type, uint16_t misc, perfdata::RecordBody body) {
+  Record record;
+  record.type = static_cast<uint32_t>(type);
+  record.misc = misc;
+  record.body = std::move(body);
+  record.sample_id = perfdata::SampleId();
+  return record;
+}
+
+Status EmitThread(uint32_t pid, uint32_t tid, const os::ProcStatus& status,
+                  const EmitRecord& emit) {
+  const bool leader = pid == tid;
+  perfdata::Task fork;
+  fork.pid = pid;
+  fork.tid = tid;
+  fork.ppid = fork.ptid = leader ? status.ppid : pid;
+  // FORK_EXEC: its parent's mappings are not its own.
+  TRY(emit(MakeRecord(RecordType::kFork, leader ? uint16_t{perfdata::kMiscForkExec} : uint16_t{0},
+                      fork)));
+  return emit(MakeRecord(RecordType::kComm, 0,
+                         perfdata::Comm{.pid = pid, .tid = tid, .comm = status.comm}));
+}
+
+Status EmitMapping(uint32_t pid, const os::ProcMapping& mapping, BuildIdReader& build_ids,
+                   const EmitRecord& emit) {
+  perfdata::Mmap2 mmap;
+  mmap.pid = mmap.tid = pid;
+  mmap.addr = mapping.start;
+  mmap.len = mapping.end - mapping.start;
+  mmap.pgoff = mapping.offset;
+  mmap.prot = mapping.prot;
+  mmap.flags = mapping.flags;
+  mmap.filename = MappingName(mapping.path);
+  uint16_t misc = kMiscUser;
+  if ((mapping.prot & PROT_EXEC) == 0) misc |= perfdata::kMiscMmapData;
+  const auto id = mapping.path.starts_with('/') && (mapping.prot & PROT_EXEC) != 0
+                      ? build_ids.Read(pid, mapping.path)
+                      : std::nullopt;
+  if (id) {
+    mmap.build_id = *id;
+    misc |= perfdata::kMiscMmapBuildId;
+  } else {
+    mmap.maj = mapping.maj;
+    mmap.min = mapping.min;
+    mmap.ino = mapping.ino;
+  }
+  return emit(MakeRecord(RecordType::kMmap2, misc, std::move(mmap)));
+}
+
+}  // namespace
+
+std::optional<BuildId> BuildIdReader::Read(uint32_t pid, const std::string& path) {
+  const std::string real = pid == 0 ? path : fmt::format("/proc/{}/root{}", pid, path);
+  struct stat info = {};
+  if (stat(real.c_str(), &info) != 0) return std::nullopt;
+  const uint64_t file = static_cast<uint64_t>(info.st_dev) * 0x1'0000'0001 ^ info.st_ino;
+  const auto [it, is_new] = known_.try_emplace({path, file});
+  if (is_new) {
+    if (const auto bytes = os::MapFile(real)) {
+      if (const auto image = elf::Image::Parse((*bytes)->bytes()))
+        it->second = image->ReadBuildId();
+    }
+  }
+  return it->second;
+}
+
+std::string MappingName(const std::string& proc_path) {
+  return proc_path.empty() ? "//anon" : proc_path;
+}
+
+Status SynthesizeProcess(uint32_t pid, bool data_mappings, BuildIdReader& build_ids,
+                         const EmitRecord& emit) {
+  for (const uint32_t tid : os::ListThreads(pid)) {
+    const auto status = os::ReadProcStatus(pid, tid);
+    if (!status) continue;  // it has ended
+    TRY(EmitThread(pid, tid, *status, emit));
+    if (tid != pid) continue;
+    const auto maps = os::ReadProcMaps(pid);
+    if (!maps) continue;
+    for (const os::ProcMapping& mapping : *maps) {
+      if (!data_mappings && (mapping.prot & PROT_EXEC) == 0) continue;
+      TRY(EmitMapping(pid, mapping, build_ids, emit));
+    }
+  }
+  return {};
+}
+
+Status SynthesizeKernel(const KernelImage& kernel, const EmitRecord& emit) {
+  constexpr auto kMiscKernel = static_cast<uint16_t>(perfdata::CpuMode::kKernel);
+  constexpr auto kKernelPid = static_cast<uint32_t>(-1);
+  if (kernel.text_start != 0) {
+    perfdata::Mmap mmap;
+    mmap.pid = kKernelPid;
+    mmap.addr = kernel.text_start;
+    mmap.len = kernel.text_end - kernel.text_start;
+    // Where the reference symbol is now: a reader learns from it how far the kernel was moved.
+    mmap.pgoff = kernel.text_start;
+    mmap.filename = "[kernel.kallsyms]" + kernel.reference_symbol;
+    TRY(emit(MakeRecord(RecordType::kMmap, kMiscKernel, std::move(mmap))));
+  }
+  for (const KernelModule& module : kernel.modules) {
+    perfdata::Mmap2 mmap;
+    mmap.pid = kKernelPid;
+    mmap.addr = module.address;
+    mmap.len = module.size;
+    mmap.prot = PROT_READ | PROT_EXEC;
+    mmap.flags = MAP_PRIVATE;
+    mmap.filename = module.path;
+    uint16_t misc = kMiscKernel;
+    if (module.build_id) {
+      mmap.build_id = *module.build_id;
+      misc |= perfdata::kMiscMmapBuildId;
+    }
+    TRY(emit(MakeRecord(RecordType::kMmap2, misc, std::move(mmap))));
+  }
+  return {};
+}
+
+}  // namespace stackreel::record
