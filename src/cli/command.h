@@ -33,7 +33,8 @@ struct GlobalOptions {
   bool no_progress = false;
   bool quiet = false;
   int verbose = 0;
-  size_t threads = 0;  // 0: all CPUs
+  size_t threads = 0;                // 0: all CPUs
+  std::vector<std::string> cmdline;  // the program's own arguments, all of them
 };
 
 // One subcommand: adds itself to `app`, and is run if it was the one given.

@@ -14,6 +14,7 @@ namespace stackreel::cli {
 
 std::vector<std::unique_ptr<Command>> AllCommands() {
   std::vector<std::unique_ptr<Command>> commands;
+  commands.push_back(MakeRecordCommand());
   commands.push_back(MakeScriptCommand());
   commands.push_back(MakeDoctorCommand());
   commands.push_back(MakeCompletionCommand());
@@ -165,6 +166,7 @@ int Program::Run(int argc, const char* const* argv) {
     return args[0] == entry.command->name();
   });
   if (!args[0].starts_with("-") && !known) return RunHelp({args[0]});  // says which is near
+  global_.cmdline.assign(argv, argv + argc);
   std::string command;
   try {
     app_.parse(argc, argv);

@@ -9,7 +9,6 @@
 
 #include "elf/image.h"
 #include "symbolize/frame_cache.h"
-#include "symbolize/function_name.h"
 #include "symbolize/symbol_table.h"
 
 namespace stackreel::symbolize {
@@ -127,7 +126,7 @@ InternedName Symbolizer::State::NameOf(ModuleState& state, const SymbolRange& sy
   InternedName& name = state.names[static_cast<size_t>(&symbol - state.table.symbols().data())];
   if (name.mangled == 0 && !symbol.name.empty()) {
     name.mangled = strings.Intern(symbol.name);
-    name.function = options.demangle ? strings.Intern(FunctionName(symbol.name)) : name.mangled;
+    name.function = options.demangle ? strings.Intern(Demangle(symbol.name)) : name.mangled;
   }
   return name;
 }

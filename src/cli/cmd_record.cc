@@ -1,0 +1,309 @@
+// stackreel record: profiles a command, processes or the whole machine into a perf.data.
+#include <fmt/format.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+
+#include "cli/command.h"
+#include "os/child_process.h"
+#include "os/proc.h"
+#include "record/event_parse.h"
+#include "record/recorder.h"
+
+namespace stackreel::cli {
+namespace {
+
+struct NamedClock {
+  const char* name;
+  int32_t id;
+};
+constexpr std::array<NamedClock, 5> kClocks = {{{"monotonic", CLOCK_MONOTONIC},
+                                                {"monotonic_raw", CLOCK_MONOTONIC_RAW},
+                                                {"realtime", CLOCK_REALTIME},
+                                                {"boottime", CLOCK_BOOTTIME},
+                                                {"tai", CLOCK_TAI}}};
+
+Result<int32_t> ParseClock(const std::string& text) {
+  for (const NamedClock& clock : kClocks) {
+    if (text == clock.name) return clock.id;
+  }
+  int32_t id = 0;
+  const char* end = text.data() + text.size();
+  const auto number = std::from_chars(text.data(), end, id);
+  if (number.ec == std::errc{} && number.ptr == end && id >= 0) return id;
+  std::string names;
+  for (const NamedClock& clock : kClocks) names += std::string(" ") + clock.name;
+  return Fail(ErrorKind::kUsage, fmt::format("no clock '{}'; there are{}", text, names));
+}
+
+// "64", "100M": a number, with a unit of 1024s.
+Result<uint64_t> ParseSize(const std::string& text, const char* option) {
+  uint64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, number);
+  const std::string_view unit(result.ptr, static_cast<size_t>(end - result.ptr));
+  const size_t power = unit.empty() ? 0 : std::string_view("BKMG").find(unit[0]);
+  constexpr uint64_t kMost = uint64_t{1} << 32;
+  if (result.ec != std::errc{} || number >= kMost || unit.size() > 1 ||
+      power == std::string_view::npos) {
+    return Fail(ErrorKind::kUsage,
+                fmt::format("{}: '{}' is not a size such as 512, 64K or 100M", option, text));
+  }
+  return number << (10 * power);
+}
+
+std::string Bytes(uint64_t bytes) {
+  if (bytes < 10'000) return fmt::format("{} bytes", bytes);
+  const auto size = static_cast<double>(bytes);
+  if (size < 10e6) return fmt::format("{:.1f} KB", size / 1e3);
+  return size < 10e9 ? fmt::format("{:.1f} MB", size / 1e6) : fmt::format("{:.1f} GB", size / 1e9);
+}
+
+class RecordCommand : public Command {
+ public:
+  [[nodiscard]] const char* name() const override { return "record"; }
+  [[nodiscard]] const char* summary() const override {
+    return "Record a profile of a command, a process or the whole machine";
+  }
+  [[nodiscard]] std::vector<std::string> examples() const override {
+    return {"stackreel record -- ./program args           # a command, from its start to its end",
+            "stackreel record -p 1234 --duration 10       # a running process, for ten seconds",
+            "stackreel record -a -F 99 --duration 60      # the whole machine, gently",
+            "stackreel record -e cache-misses -- ./program",
+            "stackreel record --call-graph fp -o - -p 1234 | gzip > live.perf.data.gz"};
+  }
+  void AddOptions(CLI::App& app) override;
+  Result<int> Run(const GlobalOptions& global) override;
+
+ private:
+  void AddTargetOptions(CLI::App& app);
+  void AddEventOptions(CLI::App& app);
+  void AddOutputOptions(CLI::App& app);
+  Status Convert();
+  Status ConvertCallGraph();
+  int Report(const record::RecordSummary& summary, const GlobalOptions& global) const;
+
+  record::RecordOptions options_;
+  std::string cpus_, frequency_ = "997", call_graph_ = "dwarf", unwind_ = "live";
+  std::string pages_, max_size_, clock_;
+  std::string period_;
+  double duration_ = 0;
+  int level_ = 1;
+  bool frame_pointers_ = false, no_call_graph_ = false, no_inherit_ = false, no_compress_ = false;
+  bool no_cache_ = false;
+};
+
+void RecordCommand::AddOptions(CLI::App& app) {
+  app.positionals_at_end();
+  app.add_option("command", options_.command, "Command to run and record, with its arguments")
+      ->type_name("COMMAND");
+  AddTargetOptions(app);
+  AddEventOptions(app);
+  AddOutputOptions(app);
+}
+
+void RecordCommand::AddTargetOptions(CLI::App& app) {
+  app.add_option("-p,--pid", options_.pids, "Record running processes: PID, or several with commas")
+      ->delimiter(',')
+      ->type_name("PID");
+  app.add_option("-t,--tid", options_.tids, "Record single threads")
+      ->delimiter(',')
+      ->type_name("TID");
+  app.add_flag("-a,--all-cpus", options_.system_wide,
+               "Record the whole machine; with a command: while that runs");
+  app.add_option("-C,--cpu", cpus_, "Record all that runs on these CPUs, such as 0-3,8")
+      ->type_name("CPUS");
+  app.add_flag("--no-inherit", no_inherit_, "Leave out children and threads that start later");
+  app.add_option("-D,--delay", options_.delay_ms,
+                 "Begin to sample after MS milliseconds; -1: when signal USR1 comes")
+      ->type_name("MS")
+      ->check(CLI::Range(int64_t{-1}, int64_t{86'400'000}));
+  app.add_option("--duration", duration_, "Stop after SECONDS")
+      ->type_name("SECONDS")
+      ->check(CLI::PositiveNumber);
+}
+
+void RecordCommand::AddEventOptions(CLI::App& app) {
+  app.add_option("-e,--event", options_.events,
+                 "Events to sample: names, rHEX, system:tracepoint, pmu/terms/, each with :u, :k "
+                 "…; cycles unless given, cpu-clock where there is no hardware counter")
+      ->type_name("EVENT");
+  app.add_option("-F,--freq", frequency_, "Samples a second and CPU; max: as many as allowed")
+      ->type_name("HZ")
+      ->capture_default_str();
+  app.add_option("-c,--count", period_, "Sample each N-th time instead")->type_name("N");
+  app.add_flag("-g", frame_pointers_, "The same as --call-graph dwarf");
+  app.add_option("--call-graph", call_graph_,
+                 "How to find callers: dwarf[,BYTES of stack], fp (frame pointers), lbr, none")
+      ->type_name("HOW")
+      ->capture_default_str();
+  app.add_option("--unwind", unwind_,
+                 "When to unwind dwarf stacks: live, while recording; later: keep stacks in the "
+                 "file")
+      ->check(CLI::IsMember({"live", "later"}))
+      ->capture_default_str();
+  app.add_flag("--all-user", options_.all_user, "Sample user space only");
+  app.add_flag("--all-kernel", options_.all_kernel, "Sample the kernel only");
+  app.add_option("-k,--clockid", clock_,
+                 "Clock of the times: monotonic, monotonic_raw, realtime, boottime, tai")
+      ->type_name("CLOCK");
+  app.add_option("-m,--mmap-pages", pages_,
+                 "Size of each CPU's ring: pages, a power of two, or a size such as 8M")
+      ->type_name("PAGES");
+}
+
+void RecordCommand::AddOutputOptions(CLI::App& app) {
+  app.add_option("-o,--output", options_.output,
+                 "Write to FILE; - is standard output, as a pipe. What is there becomes FILE.old")
+      ->type_name("FILE")
+      ->capture_default_str();
+  app.add_option("-z,--compression-level", level_, "How hard to compress, 1 to 22")
+      ->type_name("LEVEL")
+      ->check(CLI::Range(1, 22))
+      ->capture_default_str();
+  app.add_flag("--no-compress", no_compress_, "Compress nothing, for perf before 5.2");
+  app.add_option("--max-size", max_size_, "Stop when the file has this size, such as 100M")
+      ->type_name("SIZE");
+  app.add_option("--switch-output", options_.switch_output,
+                 "Go on in a new file at each signal USR2 (signal), size (100M) or time (30s)")
+      ->type_name("WHEN");
+  app.add_flag("--no-buildid-cache", no_cache_,
+               "Do not keep the vDSO and kallsyms in the build-id cache");
+}
+
+Status RecordCommand::ConvertCallGraph() {
+  const size_t comma = std::min(call_graph_.find(','), call_graph_.size());
+  const std::string how = call_graph_.substr(0, comma);
+  if (comma < call_graph_.size()) {
+    if (how != "dwarf") {
+      return Fail(ErrorKind::kUsage,
+                  fmt::format("--call-graph {}: only dwarf has a stack size", call_graph_));
+    }
+    TRY_ASSIGN(const uint64_t size, ParseSize(call_graph_.substr(comma + 1), "--call-graph"));
+    constexpr uint64_t kWord = 8;
+    options_.stack_size = static_cast<uint32_t>(
+        std::min<uint64_t>((size + kWord - 1) / kWord * kWord, UINT32_MAX / kWord * kWord));
+  }
+  using record::CallGraph;
+  if (how == "dwarf") {
+    options_.call_graph = CallGraph::kDwarf;
+  } else if (how == "fp") {
+    options_.call_graph = CallGraph::kFramePointer;
+  } else if (how == "lbr") {
+    options_.call_graph = CallGraph::kLbr;
+  } else if (how == "none" || how == "no") {
+    options_.call_graph = CallGraph::kNone;
+  } else {
+    return Fail(ErrorKind::kUsage,
+                fmt::format("--call-graph {}: there are dwarf, fp, lbr and none", call_graph_));
+  }
+  return {};
+}
+
+Status RecordCommand::Convert() {
+  TRY(ConvertCallGraph());
+  if (!cpus_.empty()) {
+    TRY_ASSIGN(options_.cpus, os::ParseCpuList(cpus_));
+    options_.system_wide = true;
+  }
+  if (frequency_ == "max") {
+    options_.frequency = static_cast<uint64_t>(
+        os::ReadNumberFile("/proc/sys/kernel/perf_event_max_sample_rate").value_or(100'000));
+  } else {
+    TRY_ASSIGN(options_.frequency, ParseSize(frequency_, "-F"));
+  }
+  if (!period_.empty()) {
+    TRY_ASSIGN(options_.period, ParseSize(period_, "-c"));
+    if (options_.period == 0) return Fail(ErrorKind::kUsage, "-c 0 would sample nothing");
+  }
+  if (!pages_.empty()) {
+    TRY_ASSIGN(options_.mmap_pages, ParseSize(pages_, "-m"));
+    constexpr uint64_t kPage = 4096;
+    const bool is_size = pages_.find_first_of("BKMG") != std::string::npos;
+    if (is_size) options_.mmap_pages = std::max<uint64_t>(options_.mmap_pages / kPage, 1);
+    if (options_.mmap_pages == 0)
+      return Fail(ErrorKind::kUsage, "-m 0 leaves no room for a record");
+  }
+  if (!max_size_.empty()) {
+    TRY_ASSIGN(options_.max_size, ParseSize(max_size_, "--max-size"));
+  }
+  if (!clock_.empty()) {
+    TRY_ASSIGN(options_.clockid, ParseClock(clock_));
+  }
+  if (duration_ > 0) options_.duration_s = duration_;
+  options_.unwind = unwind_ == "live" ? record::UnwindWhen::kLive : record::UnwindWhen::kLater;
+  options_.compression_level = no_compress_ ? 0 : level_;
+  options_.inherit = !no_inherit_;
+  options_.buildid_cache = !no_cache_;
+  return {};
+}
+
+Result<int> RecordCommand::Run(const GlobalOptions& global) {
+  TRY(Convert());
+  options_.cmdline = global.cmdline;
+  const auto notice = [&global](const std::string& text) {
+    if (!global.quiet) fmt::print(stderr, "stackreel: {}\n", text);
+  };
+  if (!options_.command.empty()) {
+    if (const auto found = os::FindCommand(options_.command.front()); !found) {
+      PrintError(found.error(), global);
+      return found.error().kind == ErrorKind::kNotFound ? kExitNotFound : kExitNotRunnable;
+    }
+  }
+  const auto summary = record::Record(options_, notice);
+  if (!summary) {
+    const int code = PrintError(summary.error(), global);
+    return code == kExitUsage ? kExitUsage : static_cast<int>(kExitCannotMeasure);
+  }
+  return Report(*summary, global);
+}
+
+// What was recorded, on standard error; and the exit code.
+int RecordCommand::Report(const record::RecordSummary& summary, const GlobalOptions& global) const {
+  if (!summary.exec_error.empty()) {
+    PrintError(Error(ErrorKind::kNotFound, summary.exec_error), global);
+    return summary.exit_code.value_or(kExitNotRunnable);
+  }
+  if (!global.quiet) {
+    std::string line = fmt::format("stackreel: {} samples of {}", summary.samples, summary.event);
+    if (summary.user_stacks != 0) {
+      line += fmt::format(", {:.1f} % of {} user stacks complete",
+                          100.0 * static_cast<double>(summary.complete_stacks) /
+                              static_cast<double>(summary.user_stacks),
+                          summary.user_stacks);
+    }
+    line += fmt::format(", {} lost; {}", summary.lost, Bytes(summary.bytes));
+    for (const std::string& file : summary.files) {
+      line += fmt::format(" {}{}", file == summary.files.front() ? "in " : "",
+                          file == "-" ? "standard output" : file);
+    }
+    const double share = summary.wall_s > 0 ? 100 * summary.cpu_s / summary.wall_s : 0;
+    fmt::print(stderr, "{}; recording took {:.1f} % of a CPU\n", line, share);
+    if (summary.lost != 0) {
+      fmt::print(stderr, "  records were lost where a ring was full; larger rings help: -m 64M\n");
+    }
+    if (global.verbose > 0) {
+      fmt::print(stderr, "  ended by: {}\n", summary.ended_by);
+      for (const auto& [counter, n] : summary.counters.values()) {
+        fmt::print(stderr, "  {:<40} {}\n", counter, n);
+      }
+    }
+  }
+  if (summary.write_failed) {
+    PrintError(Error(ErrorKind::kIo, fmt::format("recording stopped: {}; what was written up to "
+                                                 "then is kept",
+                                                 summary.ended_by)),
+               global);
+    return kExitFailed;
+  }
+  return summary.exit_code.value_or(kExitDone);
+}
+
+}  // namespace
+
+std::unique_ptr<Command> MakeRecordCommand() { return std::make_unique<RecordCommand>(); }
+
+}  // namespace stackreel::cli
