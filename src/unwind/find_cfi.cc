@@ -1,6 +1,12 @@
 #include "unwind/find_cfi.h"
 
 namespace stackreel::unwind {
+namespace {
+
+// More than _start needs before it has called the program's C code.
+constexpr uint64_t kStartCode = 64;
+
+}  // namespace
 
 FoundCfi FindCfi(const UnwindModule& module, Svma pc, bool exact) {
   FoundCfi found;
@@ -12,9 +18,15 @@ FoundCfi FindCfi(const UnwindModule& module, Svma pc, bool exact) {
     return found;
   }
   found.fde = module.frames().FindFde(found.lookup);
+  // Where _start has no CFI at all (musl, the dynamic linker), what lies right behind it is part of
+  // it.
+  const uint64_t behind_entry = image == nullptr ? UINT64_MAX : found.lookup - image->entry();
+  if (!found.fde && behind_entry < kStartCode) {
+    found.outermost = true;
+    return found;
+  }
   // A trampoline is returned to at its first byte, so the byte before may be another function's.
   found.try_trampoline = !found.fde || found.fde->end == pc;
-  if (found.try_trampoline) found.code = module.BytesAt(pc);
   return found;
 }
 

@@ -13,8 +13,7 @@ struct FoundCfi {
   Svma lookup;  // pc, or pc - 1 for a return address
   std::optional<dwarf::Fde> fde;
   bool outermost = false;       // whatever the FDE says
-  bool try_trampoline = false;  // `code` may be a signal trampoline without CFI
-  ByteView code;                // bytes at pc; read if try_trampoline only
+  bool try_trampoline = false;  // pc may be in a signal trampoline without CFI
 };
 
 // `exact`: pc is an instruction's address, not a return address.

@@ -5,21 +5,34 @@
 #include "unwind/x86_64/code_bytes.h"
 
 namespace stackreel::unwind::x86_64 {
+namespace {
 
-ByteView CodeAt(const UnwindMaps& maps, uint64_t avma) {
-  const UnwindMapping* mapping = maps.Find(avma);
-  if (mapping == nullptr || mapping->module == nullptr) return {};
-  const ByteView bytes = mapping->module->BytesAt(Svma(avma - mapping->bias));
-  return bytes.first(std::min<uint64_t>(bytes.size(), mapping->end - avma));
-}
+// How far back a scanned function may jump.
+constexpr size_t kScanBefore = 1024;
+
+}  // namespace
 
 ByteView CodeBefore(const UnwindMaps& maps, uint64_t avma, size_t size) {
-  for (; size > 0; --size) {
-    if (avma < size) continue;
-    const ByteView bytes = CodeAt(maps, avma - size);
+  const UnwindMapping* mapping = maps.Find(avma - 1);
+  if (mapping == nullptr || mapping->module == nullptr) return {};
+  for (size = std::min<uint64_t>(size, avma - mapping->start); size > 0; --size) {
+    const ByteView bytes = mapping->module->BytesAt(Svma(avma - size - mapping->bias));
     if (bytes.size() >= size) return bytes.first(size);
   }
   return {};
+}
+
+std::optional<ScannedFrame> ScanCode(const UnwindModule& module, Svma svma, unsigned word_size) {
+  if (module.image() == nullptr) return std::nullopt;
+  for (const elf::Segment& segment : module.image()->segments()) {
+    if (!segment.executable() || svma.value < segment.vaddr ||
+        svma.value - segment.vaddr >= segment.file_size) {
+      continue;
+    }
+    const uint64_t before = std::min<uint64_t>(svma.value - segment.vaddr, kScanBefore);
+    return ScanToReturn(module.BytesAt(svma - before), before, word_size);
+  }
+  return std::nullopt;
 }
 
 bool IsReturnAddress(const UnwindMaps& maps, uint64_t avma) {
@@ -33,31 +46,45 @@ template <class Cpu>
 std::optional<Caller> FollowFramePointer(const UnwindInput& input, uint64_t sp, uint64_t fp) {
   if (fp < sp || fp % Cpu::kWordSize != 0) return std::nullopt;
   Caller caller;
-  if (!ReadWord<Cpu>(input.stack, fp, caller.fp) ||
+  uint64_t caller_fp = 0;
+  if (!ReadWord<Cpu>(input.stack, fp, caller_fp) ||
       !ReadWord<Cpu>(input.stack, fp + Cpu::kWordSize, caller.pc)) {
     return std::nullopt;
   }
-  if (caller.fp != 0 && caller.fp <= fp) return std::nullopt;
+  if (caller_fp != 0 && caller_fp <= fp) return std::nullopt;
   if (caller.pc != 0 && !IsReturnAddress(*input.maps, caller.pc)) return std::nullopt;
   caller.sp = fp + 2 * Cpu::kWordSize;
+  caller.fp = caller_fp;
   return caller;
 }
 
 template <class Cpu>
-std::optional<Caller> FollowStackPointer(const UnwindInput& input, uint64_t pc, uint64_t sp) {
-  const ByteView code = CodeAt(*input.maps, pc);
-  const auto offset = ReturnAddressOffset(code, CodeBefore(*input.maps, pc, 1), Cpu::kWordSize);
-  if (!offset) return std::nullopt;
+std::optional<Caller> FollowScanned(const UnwindInput& input, const ScannedFrame& scanned,
+                                    uint64_t sp, std::optional<uint64_t> fp) {
+  const auto address_of = [&](const StackPlace& place) -> std::optional<uint64_t> {
+    if (place.from_fp && !fp) return std::nullopt;
+    return (place.from_fp ? *fp : sp) + static_cast<uint64_t>(int64_t{place.offset});
+  };
+  const auto ra_at = address_of(scanned.return_address);
   Caller caller;
-  if (!ReadWord<Cpu>(input.stack, sp + *offset, caller.pc)) return std::nullopt;
+  if (!ra_at || *ra_at < sp || !ReadWord<Cpu>(input.stack, *ra_at, caller.pc)) return std::nullopt;
   if (!IsReturnAddress(*input.maps, caller.pc)) return std::nullopt;
-  caller.sp = sp + *offset + Cpu::kWordSize;
+  caller.sp = *ra_at + Cpu::kWordSize;
+  caller.fp = fp;
+  if (scanned.saved_fp) {
+    const auto at = address_of(*scanned.saved_fp);
+    uint64_t value = 0;
+    caller.fp.reset();
+    if (at && ReadWord<Cpu>(input.stack, *at, value)) caller.fp = value;
+  }
   return caller;
 }
 
 template std::optional<Caller> FollowFramePointer<Cpu64>(const UnwindInput&, uint64_t, uint64_t);
 template std::optional<Caller> FollowFramePointer<Cpu32>(const UnwindInput&, uint64_t, uint64_t);
-template std::optional<Caller> FollowStackPointer<Cpu64>(const UnwindInput&, uint64_t, uint64_t);
-template std::optional<Caller> FollowStackPointer<Cpu32>(const UnwindInput&, uint64_t, uint64_t);
+template std::optional<Caller> FollowScanned<Cpu64>(const UnwindInput&, const ScannedFrame&,
+                                                    uint64_t, std::optional<uint64_t>);
+template std::optional<Caller> FollowScanned<Cpu32>(const UnwindInput&, const ScannedFrame&,
+                                                    uint64_t, std::optional<uint64_t>);
 
 }  // namespace stackreel::unwind::x86_64

@@ -5,34 +5,37 @@
 #include <optional>
 
 #include "unwind/unwind.h"
+#include "unwind/x86_64/code_scan.h"
 #include "unwind/x86_64/registers.h"
 
 namespace stackreel::unwind::x86_64 {
 
-// Bytes of code in front of `avma`, as many as are known up to `size`; and from it on.
+// Bytes of code in front of `avma`, as many as are known up to `size`.
 ByteView CodeBefore(const UnwindMaps& maps, uint64_t avma, size_t size);
-ByteView CodeAt(const UnwindMaps& maps, uint64_t avma);
 
 // Whether `avma` is in executable memory and behind a call, as far as its bytes are known.
 bool IsReturnAddress(const UnwindMaps& maps, uint64_t avma);
 
-// A frame's caller.
+// What the code from `svma` on says of its frame; nothing if it is not known or does not say.
+std::optional<ScannedFrame> ScanCode(const UnwindModule& module, Svma svma, unsigned word_size);
+
+// A frame's caller. Without a value, fp is not known.
 struct Caller {
   uint64_t pc = 0;
   uint64_t sp = 0;
-  uint64_t fp = 0;  // by FollowFramePointer only
+  std::optional<uint64_t> fp;
 };
 
 // The caller by the frame-pointer chain, every link of which is checked: the frame pointer is
 // aligned, in the dump and not below sp; the one it leads to lies higher (or is 0: the end); the
-// return address is one.
+// return address is one (or 0).
 template <class Cpu>
 std::optional<Caller> FollowFramePointer(const UnwindInput& input, uint64_t sp, uint64_t fp);
 
-// The caller from sp, where the code at an exact pc shows that the frame pointer is not set up
-// (first instructions of a function, return, PLT jump).
+// The caller by what a scan of the code found; the word found has to be a return address.
 template <class Cpu>
-std::optional<Caller> FollowStackPointer(const UnwindInput& input, uint64_t pc, uint64_t sp);
+std::optional<Caller> FollowScanned(const UnwindInput& input, const ScannedFrame& scanned,
+                                    uint64_t sp, std::optional<uint64_t> fp);
 
 template <class Cpu>
 bool ReadWord(const StackView& stack, uint64_t address, uint64_t& value) {

@@ -163,6 +163,25 @@ bool SetFp(const RegisterRule& saved, FastRule& rule) {
 
 }  // namespace
 
+FastRule ScannedRule(const ScannedFrame& scanned) {
+  FastRule rule = Only(FastKind::kScanned);
+  rule.ra_offset = scanned.return_address.offset;
+  rule.extra = scanned.return_address.from_fp ? 1 : 0;
+  if (scanned.saved_fp) {
+    rule.fp = scanned.saved_fp->from_fp ? FpKind::kAtFp : FpKind::kAtSp;
+    rule.fp_offset = scanned.saved_fp->offset;
+  }
+  return rule;
+}
+
+ScannedFrame ScannedFrameOf(const FastRule& rule) {
+  ScannedFrame scanned;
+  scanned.return_address = {rule.extra != 0, rule.ra_offset};
+  if (rule.fp != FpKind::kSame)
+    scanned.saved_fp = StackPlace{rule.fp == FpKind::kAtFp, rule.fp_offset};
+  return scanned;
+}
+
 template <class Cpu>
 FastRule MakeFastRule(const dwarf::Row& row, const dwarf::Cie& cie) {
   if (cie.return_address_register != Cpu::kIp) return Only(FastKind::kBadCfi);

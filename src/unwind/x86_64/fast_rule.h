@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "dwarf/cfi.h"
+#include "unwind/x86_64/code_scan.h"
 
 namespace stackreel::unwind::x86_64 {
 
@@ -16,6 +17,9 @@ enum class FastKind : uint8_t {
   kPlt,        // sp + word + (word if pc % 16 >= extra): a PLT entry pushes midway
   // A signal frame: sp = [sp + cfa_offset], pc = [sp + ra_offset], fp = [sp + fp_offset].
   kSignal,
+  // Without CFI, as a scan of the code found: pc = [sp or (extra) fp + ra_offset], which is
+  // checked.
+  kScanned,
   // These end the fast path.
   kOutermost,      // no caller
   kFullRegisters,  // needs other registers or a general expression
@@ -29,6 +33,7 @@ enum class FpKind : uint8_t {
   kSame,
   kAtCfa,  // [cfa + fp_offset]
   kAtFp,   // [fp + fp_offset]
+  kAtSp,   // [sp + fp_offset]; of kScanned only
   kUnknown,
 };
 
@@ -42,6 +47,9 @@ struct FastRule {
   friend bool operator==(const FastRule&, const FastRule&) = default;
 };
 static_assert(sizeof(FastRule) == 16);
+
+FastRule ScannedRule(const ScannedFrame& scanned);
+ScannedFrame ScannedFrameOf(const FastRule& rule);
 
 // The fast form of a row; kFullRegisters if it has none.
 template <class Cpu>

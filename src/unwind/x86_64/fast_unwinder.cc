@@ -8,8 +8,6 @@
 namespace stackreel::unwind::x86_64 {
 namespace {
 
-constexpr FrameOrigin kByChecks = FrameOrigin::kFramePointer;
-
 // More different rules than any set of real binaries has; beyond it the cache starts anew.
 constexpr size_t kMaxRules = size_t{1} << 18;
 
@@ -23,13 +21,19 @@ FastRule Only(FastKind kind) {
 template <class Cpu>
 FastRule MakeRule(const UnwindMapping& mapping, uint64_t pc, bool exact, Counts& counts) {
   if (mapping.module == nullptr) return Only(FastKind::kNoCfi);
-  const auto found = FindCfi(*mapping.module, Svma(pc - mapping.bias), exact);
+  const UnwindModule& module = *mapping.module;
+  const Svma svma(pc - mapping.bias);
+  const FoundCfi found = FindCfi(module, svma, exact);
   if (found.outermost) return Only(FastKind::kOutermost);
   if (found.try_trampoline) {
-    if (const auto* layout = FindTrampoline<Cpu>(found.code)) return TrampolineRule<Cpu>(*layout);
+    const auto* layout = FindTrampoline<Cpu>(module, svma, exact);
+    if (layout != nullptr) return TrampolineRule<Cpu>(*layout);
   }
-  if (!found.fde) return Only(FastKind::kNoCfi);
-  dwarf::RowCursor rows = mapping.module->frames().Rows(*found.fde);
+  if (!found.fde) {
+    const auto scanned = ScanCode(module, svma, Cpu::kWordSize);
+    return scanned ? ScannedRule(*scanned) : Only(FastKind::kNoCfi);
+  }
+  dwarf::RowCursor rows = module.frames().Rows(*found.fde);
   if (!SeekRow(rows, found.lookup)) {
     ++counts.bad_rules;
     return Only(FastKind::kBadCfi);
@@ -77,6 +81,21 @@ const FastRule& FastUnwinder<Cpu>::FindRule(const UnwindInput& input, const Stat
   return rules_[MissRule(input, state)];
 }
 
+// Compilers do not say when an epilogue has popped a register, so its slot may be given although it
+// lies below sp already. The register itself then holds the caller's value.
+template <class Cpu>
+void FastUnwinder<Cpu>::LoadFp(const UnwindInput& input, const FastRule& rule, uint64_t cfa,
+                               State& state) {
+  if (rule.fp == FpKind::kUnknown || (rule.fp == FpKind::kAtFp && !state.fp_known)) {
+    state.fp_known = false;
+    return;
+  }
+  const uint64_t base = rule.fp == FpKind::kAtCfa ? cfa : state.fp;
+  const uint64_t at = base + static_cast<uint64_t>(int64_t{rule.fp_offset});
+  if (state.exact && at < state.sp) return;
+  state.fp_known = ReadWord<Cpu>(input.stack, at, state.fp);
+}
+
 // Moves `state` to the caller, or says how the stack ends here.
 template <class Cpu>
 std::optional<StackEnd> FastUnwinder<Cpu>::Apply(const UnwindInput& input, const FastRule& rule,
@@ -108,10 +127,10 @@ std::optional<StackEnd> FastUnwinder<Cpu>::Apply(const UnwindInput& input, const
       return ApplySignal(input, rule, state);
     case FastKind::kOutermost:
       return StackEnd::kRoot;
+    case FastKind::kScanned:
     case FastKind::kNoCfi:
     case FastKind::kNoMapping:
-      return Fallback(
-          input, rule.kind == FastKind::kNoCfi ? StackEnd::kNoCfi : StackEnd::kNoMapping, state);
+      return Fallback(input, rule, state);
     case FastKind::kBadCfi:
     case FastKind::kFullRegisters:
       return StackEnd::kBadCfi;
@@ -121,12 +140,7 @@ std::optional<StackEnd> FastUnwinder<Cpu>::Apply(const UnwindInput& input, const
   const uint64_t ra_at = cfa + static_cast<uint64_t>(int64_t{rule.ra_offset});
   uint64_t ra = 0;
   if (!ReadWord<Cpu>(input.stack, ra_at, ra)) return EndOfUnreadable(input, ra_at);
-  if (rule.fp != FpKind::kSame) {
-    const uint64_t base = rule.fp == FpKind::kAtCfa ? cfa : state.fp;
-    const uint64_t at = base + static_cast<uint64_t>(int64_t{rule.fp_offset});
-    state.fp_known = (rule.fp == FpKind::kAtCfa || (rule.fp == FpKind::kAtFp && state.fp_known)) &&
-                     ReadWord<Cpu>(input.stack, at, state.fp);
-  }
+  if (rule.fp != FpKind::kSame) LoadFp(input, rule, cfa, state);
   state.sp = cfa;
   state.pc = ra;
   state.exact = false;
@@ -155,21 +169,26 @@ std::optional<StackEnd> FastUnwinder<Cpu>::ApplySignal(const UnwindInput& input,
 }
 
 template <class Cpu>
-std::optional<StackEnd> FastUnwinder<Cpu>::Fallback(const UnwindInput& input, StackEnd failure,
+std::optional<StackEnd> FastUnwinder<Cpu>::Fallback(const UnwindInput& input, const FastRule& rule,
                                                     State& state) {
-  if (state.exact) {
-    if (const auto caller = FollowStackPointer<Cpu>(input, state.pc, state.sp)) {
-      ++counts_.frame_pointer_steps;
-      state = {caller->pc, caller->sp, state.fp, state.fp_known, false, false, kByChecks};
-      return std::nullopt;
-    }
+  std::optional<uint64_t> fp;
+  if (state.fp_known) fp = state.fp;
+  std::optional<Caller> caller;
+  bool chain_ended = false;
+  if (rule.kind == FastKind::kScanned) {
+    caller = FollowScanned<Cpu>(input, ScannedFrameOf(rule), state.sp, fp);
   }
-  if (state.chain_ended) return StackEnd::kRoot;
-  if (!state.fp_known) return failure;
-  const auto caller = FollowFramePointer<Cpu>(input, state.sp, state.fp);
-  if (!caller) return failure;
+  if (!caller) {
+    if (state.chain_ended) return StackEnd::kRoot;
+    if (fp) caller = FollowFramePointer<Cpu>(input, state.sp, *fp);
+    if (!caller) {
+      return rule.kind == FastKind::kNoMapping ? StackEnd::kNoMapping : StackEnd::kNoCfi;
+    }
+    chain_ended = caller->fp == 0;
+  }
   ++counts_.frame_pointer_steps;
-  state = {caller->pc, caller->sp, caller->fp, true, false, caller->fp == 0, kByChecks};
+  state = {caller->pc, caller->sp,  caller->fp.value_or(0),    caller->fp.has_value(),
+           false,      chain_ended, FrameOrigin::kFramePointer};
   return std::nullopt;
 }
 

@@ -33,8 +33,9 @@ class FastUnwinder {
   const FastRule& FindRule(const UnwindInput& input, const State& state);
   uint32_t MissRule(const UnwindInput& input, const State& state);
   std::optional<StackEnd> Apply(const UnwindInput& input, const FastRule& rule, State& state);
+  static void LoadFp(const UnwindInput& input, const FastRule& rule, uint64_t cfa, State& state);
   std::optional<StackEnd> ApplySignal(const UnwindInput& input, const FastRule& rule, State& state);
-  std::optional<StackEnd> Fallback(const UnwindInput& input, StackEnd failure, State& state);
+  std::optional<StackEnd> Fallback(const UnwindInput& input, const FastRule& rule, State& state);
 
   Counts& counts_;
   PcCache cache_;

@@ -112,13 +112,19 @@ auto FullUnwinder<Cpu>::MakeRule(const UnwindModule& module, Svma pc, bool exact
     rule.kind = Rule::Kind::kOutermost;
     return rule;
   }
-  if (found.try_trampoline) rule.trampoline = FindTrampoline<Cpu>(found.code);
+  if (found.try_trampoline) rule.trampoline = FindTrampoline<Cpu>(module, pc, exact);
   if (rule.trampoline != nullptr) {
     rule.kind = Rule::Kind::kTrampoline;
     rule.signal_frame = true;
     return rule;
   }
-  if (!found.fde) return rule;
+  if (!found.fde) {
+    if (const auto scanned = ScanCode(module, pc, Cpu::kWordSize)) {
+      rule.kind = Rule::Kind::kScanned;
+      rule.scanned = *scanned;
+    }
+    return rule;
+  }
   dwarf::RowCursor rows = module.frames().Rows(*found.fde);
   if (found.fde->cie.return_address_register != Cpu::kIp || !SeekRow(rows, found.lookup)) {
     rule.kind = Rule::Kind::kBadCfi;
@@ -161,6 +167,9 @@ std::optional<StackEnd> FullUnwinder<Cpu>::ApplyRow(const UnwindInput& input, co
   caller.Forget(Cpu::kIp);
   for (const auto& [reg, saved] : rule.registers) {
     std::optional<uint64_t> failed_at;
+    const bool is_popped = state.exact && saved.kind == RuleKind::kOffset && reg != Cpu::kIp &&
+                           *cfa + static_cast<uint64_t>(saved.offset) < state.sp();
+    if (is_popped) continue;  // see FastUnwinder::LoadFp
     const auto value = view.Caller(saved, *cfa, bias, failed_at);
     if (value) {
       caller.Set(reg, *value);
@@ -197,26 +206,29 @@ std::optional<StackEnd> FullUnwinder<Cpu>::ApplyTrampoline(const UnwindInput& in
 }
 
 template <class Cpu>
-std::optional<StackEnd> FullUnwinder<Cpu>::Fallback(const UnwindInput& input, StackEnd failure,
+std::optional<StackEnd> FullUnwinder<Cpu>::Fallback(const UnwindInput& input, const Rule& rule,
                                                     State& state) {
-  if (state.exact) {
-    if (const auto caller = FollowStackPointer<Cpu>(input, state.pc(), state.sp())) {
-      state.Set(Cpu::kIp, caller->pc);
-      state.Set(Cpu::kSp, caller->sp);
-      state.chain_ended = false;
-      return std::nullopt;
-    }
+  std::optional<uint64_t> fp;
+  if (state.Has(Cpu::kBp)) fp = state.values[Cpu::kBp];
+  std::optional<Caller> caller;
+  bool chain_ended = false;
+  if (rule.kind == Rule::Kind::kScanned) {
+    caller = FollowScanned<Cpu>(input, rule.scanned, state.sp(), fp);
   }
-  if (state.chain_ended) return StackEnd::kRoot;
-  if (!state.Has(Cpu::kBp)) return failure;
-  const auto caller = FollowFramePointer<Cpu>(input, state.sp(), state.values[Cpu::kBp]);
-  if (!caller) return failure;
-  // What else the function saved is not known.
-  state.known = 0;
+  if (!caller) {
+    if (state.chain_ended) return StackEnd::kRoot;
+    if (fp) caller = FollowFramePointer<Cpu>(input, state.sp(), *fp);
+    if (!caller) return StackEnd::kNoCfi;
+    chain_ended = caller->fp == 0;
+  }
+  ++counts_.frame_pointer_steps;
+  state.known = 0;  // what else the function saved is not known
   state.Set(Cpu::kIp, caller->pc);
   state.Set(Cpu::kSp, caller->sp);
-  state.Set(Cpu::kBp, caller->fp);
-  state.chain_ended = caller->fp == 0;
+  if (caller->fp) state.Set(Cpu::kBp, *caller->fp);
+  state.exact = false;
+  state.chain_ended = chain_ended;
+  state.origin = FrameOrigin::kFramePointer;
   return std::nullopt;
 }
 
@@ -230,12 +242,9 @@ std::optional<StackEnd> FullUnwinder<Cpu>::Apply(const UnwindInput& input, const
       return StackEnd::kRoot;
     case Rule::Kind::kBadCfi:
       return StackEnd::kBadCfi;
+    case Rule::Kind::kScanned:
     case Rule::Kind::kNoCfi:
-      ++counts_.frame_pointer_steps;
-      end = Fallback(input, StackEnd::kNoCfi, state);
-      state.origin = FrameOrigin::kFramePointer;
-      state.exact = false;
-      return end;
+      return Fallback(input, rule, state);
     case Rule::Kind::kRow:
       end = ApplyRow(input, rule, bias, state);
       break;

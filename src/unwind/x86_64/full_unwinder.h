@@ -11,6 +11,7 @@
 #include "dwarf/cfi.h"
 #include "unwind/counts.h"
 #include "unwind/unwind.h"
+#include "unwind/x86_64/code_scan.h"
 #include "unwind/x86_64/registers.h"
 #include "unwind/x86_64/trampoline.h"
 
@@ -44,12 +45,13 @@ class FullUnwinder {
   };
   // A row without the registers it does not speak of.
   struct Rule {
-    enum class Kind : uint8_t { kRow, kTrampoline, kOutermost, kNoCfi, kBadCfi };
+    enum class Kind : uint8_t { kRow, kTrampoline, kOutermost, kScanned, kNoCfi, kBadCfi };
     Kind kind = Kind::kNoCfi;
     bool signal_frame = false;
     dwarf::CfaRule cfa;
     std::vector<std::pair<uint8_t, dwarf::RegisterRule>> registers;
     const SavedRegisters<Cpu>* trampoline = nullptr;
+    ScannedFrame scanned;
   };
   struct Key {
     uint32_t module_serial = 0;
@@ -73,7 +75,7 @@ class FullUnwinder {
                                    State& state);
   std::optional<StackEnd> ApplyTrampoline(const UnwindInput& input,
                                           const SavedRegisters<Cpu>& layout, State& state);
-  std::optional<StackEnd> Fallback(const UnwindInput& input, StackEnd failure, State& state);
+  std::optional<StackEnd> Fallback(const UnwindInput& input, const Rule& rule, State& state);
 
   Counts& counts_;
   std::unordered_map<Key, Rule, KeyHash> rules_;

@@ -1,14 +1,12 @@
 #include "unwind/x86_64/trampoline.h"
 
-#include <algorithm>
-#include <initializer_list>
+#include <array>
+#include <string_view>
 
 namespace stackreel::unwind::x86_64 {
 namespace {
 
-bool StartsWith(ByteView bytes, std::initializer_list<uint8_t> prefix) {
-  return bytes.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), bytes.begin());
-}
+using namespace std::string_view_literals;
 
 // asm/ucontext.h: uc_flags 8, uc_link 8, uc_stack 24, then r8-r15, rdi, rsi, rbp, rbx, rdx, rax,
 // rcx, rsp, rip, 8 bytes each.
@@ -39,20 +37,40 @@ constexpr auto kRt32 = Layout32(12 + 128 + 20);
 constexpr auto kOld32 = Layout32(4);  // sig 4, then the context
 constexpr auto kOld32Popped = Layout32(0);
 
+// A trampoline's code, and where in it its instructions (and its end) are.
+struct Pattern {
+  std::string_view code;
+  std::array<uint8_t, 3> places;
+};
+constexpr Pattern kRt64Long = {"\x48\xc7\xc0\x0f\0\0\0\x0f\x05"sv, {0, 7, 9}};
+constexpr Pattern kRt64Short = {"\xb8\x0f\0\0\0\x0f\x05"sv, {0, 5, 7}};
+constexpr Pattern kRt32Code = {"\xb8\xad\0\0\0\xcd\x80"sv, {0, 5, 7}};
+constexpr Pattern kOld32Pop = {"\x58\xb8\x77\0\0\0\xcd\x80"sv, {0, 0, 0}};
+constexpr Pattern kOld32Code = {"\xb8\x77\0\0\0\xcd\x80"sv, {0, 5, 7}};
+
+bool IsAt(const Pattern& pattern, const UnwindModule& module, Svma pc, bool exact) {
+  for (const uint8_t place : pattern.places) {
+    if (place != 0 && !exact) continue;
+    if (AsText(module.BytesAt(pc - place)).starts_with(pattern.code)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 template <>
-const SavedRegisters<Cpu64>* FindTrampoline<Cpu64>(ByteView code) {
-  const bool found = StartsWith(code, {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05}) ||
-                     StartsWith(code, {0xb8, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05});
+const SavedRegisters<Cpu64>* FindTrampoline<Cpu64>(const UnwindModule& module, Svma pc,
+                                                   bool exact) {
+  const bool found = IsAt(kRt64Long, module, pc, exact) || IsAt(kRt64Short, module, pc, exact);
   return found ? &kRt64 : nullptr;
 }
 
 template <>
-const SavedRegisters<Cpu32>* FindTrampoline<Cpu32>(ByteView code) {
-  if (StartsWith(code, {0xb8, 0xad, 0x00, 0x00, 0x00, 0xcd, 0x80})) return &kRt32;
-  if (StartsWith(code, {0x58, 0xb8, 0x77, 0x00, 0x00, 0x00, 0xcd, 0x80})) return &kOld32;
-  if (StartsWith(code, {0xb8, 0x77, 0x00, 0x00, 0x00, 0xcd, 0x80})) return &kOld32Popped;
+const SavedRegisters<Cpu32>* FindTrampoline<Cpu32>(const UnwindModule& module, Svma pc,
+                                                   bool exact) {
+  if (IsAt(kRt32Code, module, pc, exact)) return &kRt32;
+  if (IsAt(kOld32Pop, module, pc, exact)) return &kOld32;
+  if (IsAt(kOld32Code, module, pc, exact)) return &kOld32Popped;
   return nullptr;
 }
 

@@ -4,7 +4,8 @@
 #include <array>
 #include <cstdint>
 
-#include "base/bytes.h"
+#include "base/address.h"
+#include "unwind/unwind.h"
 #include "unwind/x86_64/fast_rule.h"
 #include "unwind/x86_64/registers.h"
 
@@ -14,11 +15,13 @@ namespace stackreel::unwind::x86_64 {
 template <class Cpu>
 using SavedRegisters = std::array<int16_t, Cpu::kRegisters>;
 
-// The layout behind the trampoline that `code` is; null if it is none. In 64-bit code
-// `mov $15,%rax (or %eax); syscall`; in 32-bit code `[pop %eax;] mov $119 (or 173),%eax; int
-// $0x80`.
+// The layout behind the trampoline whose first instruction is at `pc`; or, for an exact pc, one of
+// whose instructions is, or whose end is (while the system call runs). Null if it is none. The code
+// is
+//   64 bit: mov $15,%rax (or %eax); syscall
+//   32 bit: mov $173,%eax; int $0x80, or [pop %eax;] mov $119,%eax; int $0x80
 template <class Cpu>
-const SavedRegisters<Cpu>* FindTrampoline(ByteView code);
+const SavedRegisters<Cpu>* FindTrampoline(const UnwindModule& module, Svma pc, bool exact);
 
 template <class Cpu>
 FastRule TrampolineRule(const SavedRegisters<Cpu>& layout) {
