@@ -47,6 +47,28 @@ std::vector<std::string> SplitLists(const std::vector<std::string>& lists) {
   return out;
 }
 
+// Looks for files as the recording says, once it says it: from a pipe that comes late.
+class LateFileProvider : public symbolize::ModuleFileProvider {
+ public:
+  LateFileProvider(symfiles::SearchOptions options, const perfdata::Features& features)
+      : options_(std::move(options)), features_(features) {}
+  symbolize::ModuleFiles FilesOf(const session::Module& module) override {
+    if (provider_ == nullptr) {
+      options_.os_release = features_.os_release;
+      for (const perfdata::HeaderBuildId& id : features_.build_ids) {
+        if (id.filename == "[kernel.kallsyms]") options_.kernel_build_id = id.build_id;
+      }
+      provider_ = symfiles::MakeFileProvider(options_);
+    }
+    return provider_->FilesOf(module);
+  }
+
+ private:
+  symfiles::SearchOptions options_;
+  const perfdata::Features& features_;
+  std::unique_ptr<symbolize::ModuleFileProvider> provider_;
+};
+
 }  // namespace
 
 struct AnalysisInput::Opened {
@@ -121,8 +143,7 @@ Status AnalysisInput::Open(const GlobalOptions& global, analyze::AnalysisOptions
   opened_ = std::make_unique<Opened>();
   TRY_ASSIGN(opened_->source, os::OpenSource(input_));
   TRY_ASSIGN(opened_->reader, perfdata::Reader::Open(*opened_->source));
-  search_.os_release = opened_->reader->features().os_release;
-  opened_->files = symfiles::MakeFileProvider(search_);
+  opened_->files = std::make_unique<LateFileProvider>(search_, opened_->reader->features());
   opened_->executor = os::MakeThreadPool(global.threads);
   opened_->analysis = std::make_unique<analyze::Analysis>(*opened_->reader, *opened_->files,
                                                           *opened_->executor, options);

@@ -178,6 +178,10 @@ void Session::State::OnMmap(Session& session, const MmapEvent& mmap, CpuMode mod
 void Session::State::OnUserMmap(Session& session, const MmapEvent& mmap) {
   ModuleName name = ClassifyMapping(mmap.filename, mmap.pid, mmap.executable, mmap.flags);
   Process& process = session.ProcessOf(mmap.pid);
+  if (process.exec_pending) {
+    process.exec_pending = false;
+    process.maps = std::make_shared<AddressSpace>();
+  }
   // Text that was copied to huge pages: an anonymous mapping put over a part of a file's text holds
   // the same code. Elsewhere an anonymous mapping is memory of its own.
   if (name.key.kind == ModuleKind::kJit && mmap.addr % kHugePage == 0 &&
@@ -243,7 +247,7 @@ void Session::State::OnComm(Session& session, const perfdata::Comm& comm, bool e
   thread.comm_set = true;
   if (!exec) return;
   Process& process = session.ProcessOf(comm.pid);
-  process.maps = std::make_shared<AddressSpace>();
+  process.exec_pending = true;
   process.mask.reset();
 }
 
@@ -253,10 +257,12 @@ void Session::State::OnFork(Session& session, const perfdata::Task& task, bool e
   if (task.pid != task.ppid) {
     const Process& old = session.ProcessOf(task.ppid);
     AddressSpacePtr maps = exec ? std::make_shared<AddressSpace>() : old.maps;
+    const bool old_exec_pending = !exec && old.exec_pending;
     const std::optional<PointerMask> mask = exec ? std::nullopt : old.mask;
     Process& process = session.ProcessOf(task.pid);
     process.ppid = task.ppid;
     process.maps = std::move(maps);
+    process.exec_pending = old_exec_pending;
     process.mask = mask;
   }
   Thread& thread = session.ThreadOf(task.pid, task.tid);

@@ -42,6 +42,9 @@ struct Process {
   uint32_t pid = 0;
   uint32_t ppid = 0;
   AddressSpacePtr maps;             // never null
+  // It has called exec, and `maps` are still those of the old program: until the new one is mapped,
+  // user registers are those of the call.
+  bool exec_pending = false;
   std::optional<PointerMask> mask;  // from the side band
   uint32_t live_threads = 0;        // of those seen
 };
