@@ -127,7 +127,9 @@ class LibdwUnwinder : public OtherUnwinder {
       if (file == nullptr || !mappings[i].executable) continue;
       if (!reported.emplace(file, bias).second) continue;
       const std::string path = file->path == "[vdso]" ? VdsoPath(*file) : file->path;
-      dwfl_report_elf(process->dwfl, file->path.c_str(), path.c_str(), -1, bias, false);
+      // Modules of one name are one module, and node maps its own file twice.
+      const std::string name = file->path + "@" + std::to_string(bias);
+      dwfl_report_elf(process->dwfl, name.c_str(), path.c_str(), -1, bias, false);
     }
     dwfl_report_end(process->dwfl, nullptr, nullptr);
     dwfl_attach_state(process->dwfl, nullptr, static_cast<pid_t>(stack.pid), &kThreadCallbacks,

@@ -45,7 +45,7 @@ class Loader : public perfdata::TimedSink {
     stack.time = sample.time;
     stack.offset = record.raw.file_offset;
     stack.block = record.raw.block;
-    stack.maps = MapsOf(session_.ProcessOf(sample.pid).maps);
+    stack.maps = MapsOf(session_.ProcessOf(sample.pid).maps, abi == 1);
     unwind::UnwindInput& input = stack.input;
     input.arch = abi == 1 ? unwind::Arch::kX86 : unwind::Arch::kX86_64;
     for (unsigned reg = 0; reg < unwind::Registers::kMax; ++reg) {
@@ -58,14 +58,14 @@ class Loader : public perfdata::TimedSink {
     recording_.stacks.push_back(std::move(stack));
   }
 
-  std::shared_ptr<const RecordedMaps> MapsOf(const session::AddressSpacePtr& space) {
+  std::shared_ptr<const RecordedMaps> MapsOf(const session::AddressSpacePtr& space, bool is_32bit) {
     auto [it, fresh] = maps_.try_emplace(space->version());
     if (!fresh) return it->second.first;
     auto made = std::make_shared<RecordedMaps>();
     made->maps.version = space->version();
     for (const auto& entry : space->entries()) {
       RecordedMapping mapping{entry.start, entry.end, entry.value.offset.value,
-                              entry.value.executable, FileOf(entry.value.module)};
+                              entry.value.executable, FileOf(entry.value.module, is_32bit)};
       unwind::UnwindMapping unwind_mapping;
       unwind_mapping.start = entry.start;
       unwind_mapping.end = entry.end;
@@ -84,11 +84,13 @@ class Loader : public perfdata::TimedSink {
     return made;
   }
 
-  const RecordedFile* FileOf(session::ModuleId id) {
+  // The vDSO of 32-bit tasks is not to be had from this process.
+  const RecordedFile* FileOf(session::ModuleId id, bool is_32bit) {
     if (id == session::kNoModule) return nullptr;
     const session::Module& module = session_.modules()[id];
     const bool is_vdso = module.key.kind == session::ModuleKind::kVdso;
     if (module.key.kind != session::ModuleKind::kFile && !is_vdso) return nullptr;
+    if (is_vdso && is_32bit) return nullptr;
     auto [it, fresh] = recording_.files.try_emplace(module.path());
     RecordedFile& file = it->second;
     if (fresh) {

@@ -29,7 +29,7 @@ class Scanner {
       const Step step = Next();
       if (!reader_.ok() || step == Step::kUnknown) return std::nullopt;
       if (step == Step::kReturn) {
-        if (!sp_) return std::nullopt;
+        if (!sp_ || fp_is_lost_) return std::nullopt;
         return ScannedFrame{*sp_, saved_fp_};
       }
     }
@@ -55,15 +55,21 @@ class Scanner {
   }
   Step Pop(unsigned reg) {
     if (reg == kSp) return Step::kUnknown;
-    if (reg == kFp) {
-      fp_ = std::nullopt;
-      if (!sp_) return Step::kUnknown;
-      // What this function itself pushed is where it was: the register's value now.
-      const bool pushed_here = pushed_fp_ && *pushed_fp_ == *sp_;
-      saved_fp_ = pushed_here ? std::nullopt : sp_;
-    }
+    if (reg == kFp) RestoreFp(sp_);
     MoveSp(word_size_);
     return Step::kGoOn;
+  }
+  // fp is loaded from the stack: the caller's, if it is to be so at the return.
+  void RestoreFp(const Value& place) {
+    fp_ = std::nullopt;
+    fp_is_lost_ = !place;
+    // What this function itself pushed is where it was: the register's value now.
+    const bool pushed_here = pushed_fp_ && pushed_fp_ == place;
+    saved_fp_ = pushed_here ? std::nullopt : place;
+  }
+  void SetFp(const Value& value) {
+    fp_ = value;
+    fp_is_lost_ = true;  // until it is restored
   }
   Step Leave() {
     sp_ = fp_;
@@ -84,7 +90,7 @@ class Scanner {
   // The general effect of an instruction on registers: those it may write are no longer known.
   void Clobber(unsigned reg) {
     if (reg == kSp) sp_ = std::nullopt;
-    if (reg == kFp) fp_ = std::nullopt;
+    if (reg == kFp) SetFp(std::nullopt);
   }
   void Clobber(const ModRm& modrm) {
     Clobber(modrm.reg);
@@ -95,16 +101,27 @@ class Scanner {
     if (from == kSp) value = sp_;
     if (from == kFp) value = fp_;
     if (to == kSp) sp_ = value;
-    if (to == kFp) fp_ = value;
+    if (to == kFp) SetFp(value);
     return Step::kGoOn;
   }
-  Step LoadAddress(const ModRm& modrm) {
+  // The place a memory operand names.
+  [[nodiscard]] Value Operand(const ModRm& modrm) const {
     Value value;
     if (!modrm.rm_is_register() && base_ == kSp) value = sp_;
     if (!modrm.rm_is_register() && base_ == kFp) value = fp_;
     if (value) value->offset += displacement_;
+    return value;
+  }
+  Step LoadAddress(const ModRm& modrm) {
+    const Value value = Operand(modrm);
     if (modrm.reg == kSp) sp_ = value;
-    if (modrm.reg == kFp) fp_ = value;
+    if (modrm.reg == kFp) SetFp(value);
+    return Step::kGoOn;
+  }
+  Step Load(const ModRm& modrm) {
+    if (modrm.rm_is_register()) return Move(modrm.reg, modrm.rm);
+    if (modrm.reg == kSp) sp_ = std::nullopt;
+    if (modrm.reg == kFp) RestoreFp(Operand(modrm));
     return Step::kGoOn;
   }
 
@@ -114,6 +131,7 @@ class Scanner {
   Value fp_ = StackPlace{true, 0};
   Value saved_fp_;
   Value pushed_fp_;
+  bool fp_is_lost_ = false;
   // Of the current instruction.
   uint8_t rex_ = 0;
   bool operand16_ = false;
@@ -191,6 +209,16 @@ Scanner::Step Scanner::OneByte(uint8_t op) {
   }
   if (op < 0x60) return Pop(low);
   if (op >= 0x70 && op < 0x80) return Skip(1);  // jcc
+  if (op > 0x90 && op < 0x98) {                 // xchg with %eax
+    Clobber(low);
+    return Step::kGoOn;
+  }
+  const bool is_string = (op >= 0xa4 && op < 0xa8) || (op >= 0xaa && op < 0xb0);
+  if (is_string) return Step::kGoOn;
+  if (op >= 0xd8 && op < 0xe0) {  // x87
+    ReadModRm();
+    return Step::kGoOn;
+  }
   if (op >= 0xb0 && op < 0xb8) return Skip(1);
   if (op >= 0xb8 && op < 0xc0) {
     Clobber(low);
@@ -201,10 +229,8 @@ Scanner::Step Scanner::OneByte(uint8_t op) {
       const ModRm modrm = ReadModRm();
       return modrm.rm_is_register() ? Move(modrm.rm, modrm.reg) : Step::kGoOn;
     }
-    case 0x8b: {  // mov r/m to reg
-      const ModRm modrm = ReadModRm();
-      return Move(modrm.reg, modrm.rm_is_register() ? modrm.rm : 16);
-    }
+    case 0x8b:  // mov r/m to reg
+      return Load(ReadModRm());
     case 0x8d:
       return LoadAddress(ReadModRm());
     case 0xc2:
@@ -255,6 +281,8 @@ Scanner::Step Scanner::Rare(uint8_t op) {
     case 0x90:
     case 0x98:
     case 0x99:
+    case 0xfc:  // cld
+    case 0xfd:
       return Step::kGoOn;
     case 0xa8:
       return Skip(1);

@@ -193,6 +193,25 @@ std::optional<StackEnd> FastUnwinder<Cpu>::Fallback(const UnwindInput& input, co
 }
 
 template <class Cpu>
+bool FastUnwinder<Cpu>::RescueFirst(const UnwindInput& input, const State& first, State& state) {
+  const UnwindMapping* mapping = input.maps->Find(first.pc);
+  if (state.origin == FrameOrigin::kFramePointer || mapping == nullptr ||
+      mapping->module == nullptr) {
+    return false;
+  }
+  const auto scanned = ScanCode(*mapping->module, Svma(first.pc - mapping->bias), Cpu::kWordSize);
+  if (!scanned) return false;
+  std::optional<uint64_t> fp;
+  if (first.fp_known) fp = first.fp;
+  const auto caller = FollowScanned<Cpu>(input, *scanned, first.sp, fp);
+  if (!caller) return false;
+  ++counts_.frame_pointer_steps;
+  state = {caller->pc, caller->sp, caller->fp.value_or(0),    caller->fp.has_value(),
+           false,      false,      FrameOrigin::kFramePointer};
+  return true;
+}
+
+template <class Cpu>
 std::optional<StackEnd> FastUnwinder<Cpu>::Unwind(const UnwindInput& input,
                                                   std::vector<Frame>& out) {
   if (rules_.size() > kMaxRules) {
@@ -209,11 +228,16 @@ std::optional<StackEnd> FastUnwinder<Cpu>::Unwind(const UnwindInput& input,
   state.fp_known = registers.Has(kPerfBp);
   state.exact = true;
   state.origin = FrameOrigin::kSampled;
+  const State first = state;
   for (size_t n = 0;; ++n) {
     if (state.pc == 0) return StackEnd::kRoot;
     if (state.pc == static_cast<typename Cpu::Word>(-1)) return StackEnd::kNoMapping;
     const FastRule& rule = FindRule(input, state);
-    if (rule.kind == FastKind::kNoMapping && n != 0) return StackEnd::kNoMapping;
+    if (rule.kind == FastKind::kNoMapping && n != 0) {
+      if (n != 1 || !RescueFirst(input, first, state)) return StackEnd::kNoMapping;
+      n = 0;
+      continue;
+    }
     if (rule.kind == FastKind::kFullRegisters) return std::nullopt;
     if (n == input.max_frames) return StackEnd::kLimit;
     const CodeAddressKind kind =

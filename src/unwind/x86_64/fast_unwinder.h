@@ -37,6 +37,10 @@ class FastUnwinder {
   std::optional<StackEnd> ApplySignal(const UnwindInput& input, const FastRule& rule, State& state);
   std::optional<StackEnd> Fallback(const UnwindInput& input, const FastRule& rule, State& state);
 
+  // The innermost function's CFI led to no code: some hand-written functions have wrong CFI. Asks
+  // the code itself.
+  bool RescueFirst(const UnwindInput& input, const State& first, State& state);
+
   Counts& counts_;
   PcCache cache_;
   RuleTable<FastRule> rules_;
