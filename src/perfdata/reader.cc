@@ -71,6 +71,9 @@ class StreamReader : public Reader {
   [[nodiscard]] uint64_t total() const override {
     return std::min(source_.size().value_or(0), data_end());
   }
+  [[nodiscard]] FileSource* seekable_source() const override {
+    return source_.size() ? &source_ : nullptr;
+  }
   Result<ReadEnd> ReadAll(RecordSink& sink) override;
 
  private:

@@ -93,6 +93,10 @@ class Reader {
   [[nodiscard]] virtual uint64_t position() const = 0;
   [[nodiscard]] virtual uint64_t total() const = 0;
 
+  // The source, if it can be sought in: what is not decompressed can be read again from it at its
+  // file_offset.
+  [[nodiscard]] virtual FileSource* seekable_source() const = 0;
+
   // Pushes every record to `sink`. Events and features that records carry (pipe mode) are taken up
   // before the record is passed on. An Error is the sink's, or a failure to read at all; damage in
   // the file ends the reading and stands in ReadEnd.
