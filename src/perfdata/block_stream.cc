@@ -77,8 +77,9 @@ Result<bool> BlockStream::ReadMore(size_t want) {
 // most for as much again as there is, so that a large number read from a file allocates nothing.
 void BlockStream::MakeRoom(size_t want) {
   const size_t ready = filled_ - cursor_;
-  uint64_t size =
-      std::max(BlockPool::kBlockSize, std::min(want, 2 * ready + BlockPool::kBlockSize));
+  uint64_t size = next_size_;
+  next_size_ = std::min(4 * next_size_, BlockPool::kBlockSize);
+  if (size < want) size = std::min(want, 2 * ready + BlockPool::kBlockSize);
   if (seek_) size = std::min(size, end_ - offset());
   std::shared_ptr<Block> block = pool_.Take(size);
   if (ready > 0) std::copy_n(block_->bytes.data() + cursor_, ready, block->bytes.data());

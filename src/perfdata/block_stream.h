@@ -74,6 +74,9 @@ class BlockStream {
   void DropAvailable() { cursor_ = visible_; }
 
  private:
+  // Blocks begin small, as many sources are, and grow.
+  static constexpr size_t kFirstBlockSize = BlockPool::kBlockSize / 16;
+
   Result<size_t> EnsureSlow(size_t want);
   Result<bool> ReadMore(size_t want);
   void MakeRoom(size_t want);
@@ -88,6 +91,7 @@ class BlockStream {
   size_t visible_ = 0;  // filled_, or where end_ cuts it
   size_t filled_ = 0;
   uint64_t end_ = kToTheEnd;
+  size_t next_size_ = kFirstBlockSize;  // of the next block, if nothing asks for more
   bool seek_;
 };
 

@@ -127,8 +127,10 @@ void EventTable::AddIds(uint32_t event, const std::vector<uint64_t>& ids) {
 }
 
 void EventTable::SetName(uint64_t id, std::string name) {
-  const auto it = by_id_.find(id);
-  if (it != by_id_.end()) SetEventName(it->second, std::move(name));
+  const std::optional<uint32_t> event = IndexOf(id);
+  if (event && (*event != 0 || id == 0 || events_.size() == 1 || HasId(id))) {
+    SetEventName(*event, std::move(name));
+  }
 }
 
 void EventTable::SetEventName(uint32_t event, std::string name) {

@@ -226,12 +226,12 @@ Status StreamReader::ReadTail() {
 }
 
 void StreamReader::TakeFeature(uint64_t feature, ByteView bytes) {
-  if (feature >= kFeatureBits) {
+  if (feature == 0 || feature >= kFeatureBits) {
     counters_.Add("perfdata.unknown_feature");
     return;
   }
   const auto number = static_cast<uint32_t>(feature);
-  const bool known = (number > 0 && number <= static_cast<uint32_t>(Feature::kClnSize)) ||
+  const bool known = number <= static_cast<uint32_t>(Feature::kClnSize) ||
                      number == static_cast<uint32_t>(Feature::kStackreelPacMask);
   if (!known) counters_.Add("perfdata.unknown_feature");
   DecodeFeature(number, bytes, header_.endian, features_, counters_);

@@ -111,6 +111,8 @@ Status StreamWriter::BeginFile() {
   return WriteBuffer();
 }
 
+// header | HEADER_ATTR of each event | EVENT_UPDATE with its name
+// perf does not take a pipe's names from EVENT_DESC.
 Status StreamWriter::BeginPipe() {
   header_.size = kPipeHeaderSize;
   buffer_.Bytes(EncodeHeader(header_));
@@ -118,6 +120,18 @@ Status StreamWriter::BeginPipe() {
     Record record;
     record.type = static_cast<uint32_t>(RecordType::kHeaderAttr);
     record.body = HeaderAttr{event.attr, event.ids};
+    TRY(WriteRecord(record));
+  }
+  for (const Event& event : events_) {
+    EventUpdate update;
+    update.type = 2;  // name
+    update.text = event.name;
+    if (!event.ids.empty()) update.id = event.ids.front();
+    // Id 0 is the first event.
+    if (event.name.empty() || (event.ids.empty() && &event != &events_.front())) continue;
+    Record record;
+    record.type = static_cast<uint32_t>(RecordType::kEventUpdate);
+    record.body = std::move(update);
     TRY(WriteRecord(record));
   }
   return WriteBuffer();
@@ -278,7 +292,8 @@ Status StreamWriter::FinishPipe(const FeatureBytes& features) {
 Status StreamWriter::WritePipeFeature(uint32_t feature, ByteView bytes) {
   if (feature == Number(Feature::kTracingData)) return WriteTracingData(bytes);
   if (feature == Number(Feature::kBuildId)) return WriteBuildIds(bytes);
-  const size_t size = kRecordHeaderSize + 8 + AlignTo8(bytes.size());
+  // Not padded: perf takes what is behind an old CPU_TOPOLOGY for the newer one's content.
+  const size_t size = kRecordHeaderSize + 8 + bytes.size();
   // perf report ends at a feature that is not one of its own.
   if (feature >= kFirstForeignFeature || feature == Number(Feature::kAuxtrace) ||
       size > kMaxRecordSize) {
@@ -291,18 +306,19 @@ Status StreamWriter::WritePipeFeature(uint32_t feature, ByteView bytes) {
   record.U16(static_cast<uint16_t>(size));
   record.U64(feature);
   record.Bytes(bytes);
-  record.AlignTo(8);
   return WriteEncoded(record.view());
 }
 
+// Its size is that with the padding.
 Status StreamWriter::WriteTracingData(ByteView bytes) {
   ByteWriter record(options_.endian);
   record.U32(static_cast<uint32_t>(RecordType::kHeaderTracingData));
   record.U16(0);
   record.U16(kRecordHeaderSize + 4);
-  record.U32(static_cast<uint32_t>(bytes.size()));
+  const uint64_t padded_size = AlignTo8(bytes.size());
+  record.U32(static_cast<uint32_t>(padded_size));
   record.Bytes(bytes);
-  record.Zeros(AlignTo8(bytes.size()) - bytes.size());
+  record.Zeros(padded_size - bytes.size());
   return WriteEncoded(record.view());
 }
 

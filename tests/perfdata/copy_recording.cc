@@ -1,0 +1,119 @@
+// copy_recording [--pipe] [--level=N] [--decode] INPUT OUTPUT
+// Reads a recording and writes it again, so that perf can be asked whether both say the same.
+// --decode takes every record apart and puts it together again instead of copying its bytes.
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/memory_io.h"
+#include "perfdata/reader.h"
+#include "perfdata/writer.h"
+
+namespace stackreel::perfdata {
+namespace {
+
+struct Options {
+  WriterOptions writer;
+  bool decode = false;
+  std::string input, output;
+};
+
+class IgnoringSink : public RecordSink {
+ public:
+  Status OnRecord(const RawRecord&) override { return {}; }
+};
+
+class CopyingSink : public RecordSink {
+ public:
+  CopyingSink(const Reader& reader, Writer& writer, const Options& options)
+      : reader_(reader), writer_(writer), options_(options) {}
+
+  Status OnRecord(const RawRecord& raw) override {
+    switch (raw.record_type()) {
+      case RecordType::kAuxtrace:    // the reader does not keep what follows it
+      case RecordType::kHeaderAttr:  // the writer writes these itself
+      case RecordType::kHeaderFeature:
+      case RecordType::kHeaderTracingData:
+        return {};
+      default:
+        break;
+    }
+    if (!options_.decode) return writer_.WriteEncoded(raw.bytes);
+    const std::optional<uint32_t> event = reader_.events().IndexOf(raw, reader_.endian());
+    const Attr* attr = event ? &reader_.events().events()[*event].attr : nullptr;
+    if (raw.record_type() == RecordType::kSample) {
+      if (attr == nullptr) return Fail(ErrorKind::kDamaged, "a sample of no event");
+      Sample sample;
+      TRY(DecodeSample(raw, *attr, reader_.endian(), sample));
+      return writer_.WriteSample(sample, raw.misc, *event);
+    }
+    TRY_ASSIGN(const Record record, DecodeRecord(raw, {reader_.endian(), attr}));
+    return writer_.WriteRecord(record);
+  }
+
+ private:
+  const Reader& reader_;
+  Writer& writer_;
+  const Options& options_;
+};
+
+Status Copy(const Options& options) {
+  std::ifstream input(options.input, std::ios::binary);
+  const std::vector<char> text((std::istreambuf_iterator<char>(input)), {});
+  const ByteView bytes = AsBytes({text.data(), text.size()});
+  // Read once for all events and features: a pipe has them among its records.
+  MemorySource first_source(bytes);
+  TRY_ASSIGN(const std::unique_ptr<Reader> first, Reader::Open(first_source));
+  IgnoringSink ignoring;
+  TRY(first->ReadAll(ignoring));
+
+  MemorySource source(bytes);
+  TRY_ASSIGN(const std::unique_ptr<Reader> reader, Reader::Open(source));
+  MemorySink sink;
+  TRY_ASSIGN(const std::unique_ptr<Writer> writer,
+             Writer::Create(sink, options.writer, first->events().events()));
+  TRY(writer->WriteEarlyFeatures(first->features().raw));
+  CopyingSink copying(*reader, *writer, options);
+  TRY(reader->ReadAll(copying));
+  TRY(writer->Finish(first->features().raw));
+  std::ofstream output(options.output, std::ios::binary);
+  output << AsText(sink.bytes());
+  return output.flush() ? Status() : Fail(ErrorKind::kIo, "cannot write " + options.output);
+}
+
+int Main(int argc, char** argv) {
+  Options options;
+  std::vector<std::string> files;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view arg = argv[i];
+    if (arg == "--pipe") {
+      options.writer.container = Container::kPipe;
+    } else if (arg == "--decode") {
+      options.decode = true;
+    } else if (arg.starts_with("--level=")) {
+      options.writer.compression_level = std::stoi(std::string(arg.substr(8)));
+    } else {
+      files.emplace_back(arg);
+    }
+  }
+  if (files.size() != 2) {
+    std::fputs("usage: copy_recording [--pipe] [--level=N] [--decode] INPUT OUTPUT\n", stderr);
+    return 2;
+  }
+  options.input = files[0];
+  options.output = files[1];
+  if (const Status copied = Copy(options); !copied) {
+    std::fprintf(stderr, "%s\n", copied.error().ToString().c_str());
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace stackreel::perfdata
+
+int main(int argc, char** argv) { return stackreel::perfdata::Main(argc, argv); }
