@@ -6,6 +6,7 @@
 #include "analyze/chain_builder.h"
 #include "analyze/deferred_queue.h"
 #include "analyze/module_images.h"
+#include "analyze/sample_selector.h"
 #include "base/check.h"
 #include "perfdata/sorter.h"
 
@@ -22,11 +23,6 @@ constexpr size_t kBatchBytesPerWorker = size_t{1} << 20;
 constexpr size_t kChunkSamples = 16;
 
 constexpr uint32_t kNoId = UINT32_MAX;  // of a sample without TID
-
-template <typename T>
-bool Contains(const std::vector<T>& list, const T& value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
 
 unwind::Arch ArchOf(uint16_t machine, uint64_t abi) {
   constexpr uint16_t k386 = 3, kAarch64 = 183;
@@ -47,7 +43,8 @@ struct Analysis::State : public perfdata::TimedSink {
         session(reader.features(), reader.endian(), counters),
         symbolizer(files, options.symbols, counters),
         images(session, symbolizer, counters),
-        maps(session, [this](session::ModuleId id) { return LoadUnwindModule(id); }) {
+        maps(session, [this](session::ModuleId id) { return LoadUnwindModule(id); }),
+        selector(options.filter) {
     session.SetSegmentLoader([this](const session::Module& module) { return Segments(module); });
     const ChainBuilder::Options chain_options{options.unwind, options.max_frames};
     for (size_t i = 0; i < executor.concurrency(); ++i) {
@@ -63,8 +60,8 @@ struct Analysis::State : public perfdata::TimedSink {
   Status Take(PendingSample& pending);
   Status TakeReady(bool at_end);
   Status FlushBatch();
+  uint64_t Symbolize(std::span<AnalyzedFrame> frames);
   Status Deliver(const PendingSample& pending, std::vector<AnalyzedFrame>& frames);
-  [[nodiscard]] bool Wanted(const perfdata::Sample& sample, std::string_view comm) const;
   void Locate(PendingSample& pending);
   MapsAtTime MapsOf(const session::AddressSpacePtr& space) { return {space, maps.Get(space)}; }
   std::shared_ptr<const unwind::UnwindModule> LoadUnwindModule(session::ModuleId id);
@@ -82,6 +79,7 @@ struct Analysis::State : public perfdata::TimedSink {
   UnwindMapsCache maps;
   std::vector<std::unique_ptr<ChainBuilder>> builders;  // by worker
   DeferredQueue deferred;
+  SampleSelector selector;
 
   std::vector<PendingSample> batch;  // used up to batch_size; the rest waits to be used again
   size_t batch_size = 0;
@@ -141,7 +139,7 @@ Status Analysis::State::OnSample(const perfdata::TimedRecord& record) {
   if (!sample.Has(perfdata::kSampleTid)) sample.pid = sample.tid = kNoId;
   const session::Thread& thread = session.ThreadOf(sample.pid, sample.tid);
   pending.comm = thread.comm_set ? thread.comm : session.strings().Intern(session.CommOf(thread));
-  if (!Wanted(sample, session.strings().Text(pending.comm))) {
+  if (!selector.Selects(sample, pending.event, pending.comm, session)) {
     ++result.filtered;
     return {};
   }
@@ -154,19 +152,6 @@ Status Analysis::State::OnSample(const perfdata::TimedRecord& record) {
     deferred.Push(std::move(local));
   }
   return TakeReady(/*at_end=*/false);
-}
-
-bool Analysis::State::Wanted(const perfdata::Sample& sample, std::string_view comm) const {
-  const SampleFilter& filter = options.filter;
-  if (!filter.pids.empty() && !Contains(filter.pids, sample.pid)) return false;
-  if (!filter.tids.empty() && !Contains(filter.tids, sample.tid)) return false;
-  if (!filter.comms.empty() && !Contains(filter.comms, std::string(comm))) return false;
-  if (!filter.cpus.empty() && sample.Has(perfdata::kSampleCpu) &&
-      !Contains(filter.cpus, sample.cpu)) {
-    return false;
-  }
-  return !sample.Has(perfdata::kSampleTime) ||
-         (sample.time >= filter.time_start && sample.time <= filter.time_end);
 }
 
 // Notes all that tells, at this time, where the sample's addresses are.
@@ -239,19 +224,28 @@ Status Analysis::State::FlushBatch() {
   return {};
 }
 
+// Returns how many frames have no symbol.
+uint64_t Analysis::State::Symbolize(std::span<AnalyzedFrame> frames) {
+  uint64_t unresolved = 0;
+  for (AnalyzedFrame& frame : frames) {
+    if (frame.module != session::kNoModule) {
+      const Svma lookup =
+          frame.address.kind == CodeAddressKind::kReturnAddress ? frame.svma - 1 : frame.svma;
+      frame.symbols = symbolizer.Find(frame.module, session.modules()[frame.module], lookup);
+    }
+    if (frame.symbols.empty() || frame.symbols.back().function == 0) ++unresolved;
+  }
+  return unresolved;
+}
+
 Status Analysis::State::Deliver(const PendingSample& pending, std::vector<AnalyzedFrame>& frames) {
   const std::span<AnalyzedFrame> own(frames.data() + pending.first_frame, pending.frame_count);
-  for (AnalyzedFrame& frame : own) {
-    if (frame.module == session::kNoModule) {
-      ++result.unresolved_frames;
-      continue;
-    }
-    if (!options.symbolize) continue;
-    const Svma lookup =
-        frame.address.kind == CodeAddressKind::kReturnAddress ? frame.svma - 1 : frame.svma;
-    frame.symbols = symbolizer.Find(frame.module, session.modules()[frame.module], lookup);
-    if (frame.symbols.empty() || frame.symbols.back().function == 0) ++result.unresolved_frames;
+  const uint64_t unresolved = options.symbolize ? Symbolize(own) : 0;
+  if (!selector.SelectsFrames(own, session, symbolizer)) {
+    ++result.filtered;
+    return {};
   }
+  result.unresolved_frames += unresolved;
   const perfdata::Attr& attr = reader.events().events()[pending.event].attr;
   AnalyzedSample sample;
   sample.sample = &pending.sample;
@@ -323,6 +317,7 @@ Result<AnalysisResult> Analysis::Run(AnalysisSink& sink) {
 session::Session& Analysis::session() { return state_->session; }
 symbolize::Symbolizer& Analysis::symbolizer() { return state_->symbolizer; }
 const perfdata::EventTable& Analysis::events() const { return state_->reader.events(); }
+const perfdata::Reader& Analysis::reader() const { return state_->reader; }
 Counters& Analysis::counters() { return state_->counters; }
 
 }  // namespace stackreel::analyze

@@ -15,6 +15,7 @@
 #include "base/io.h"
 #include "perfdata/reader.h"
 #include "perfdata/sample.h"
+#include "profile/filter.h"
 #include "profile/profile.h"
 #include "session/session.h"
 #include "symbolize/symbolizer.h"
@@ -47,16 +48,9 @@ struct AnalyzedSample {
   std::optional<unwind::StackEnd> user_end;  // set if the user stack was unwound here
 };
 
-// Which samples to take at all; empty lists take all.
-struct SampleFilter {
-  std::vector<std::string> comms;
-  std::vector<std::string> dsos, symbols;  // a frame is in one, and named as one
-  std::vector<uint32_t> pids, tids, cpus;
-  uint64_t time_start = 0, time_end = UINT64_MAX;  // both are included
-};
-
 struct AnalysisOptions {
-  SampleFilter filter;
+  // Samples that do not pass are left out, most of them before they are unwound.
+  profile::Filter filter;
   bool unwind = true;  // user stacks dumped in the samples
   bool symbolize = true;
   symbolize::SymbolizeOptions symbols;
@@ -93,6 +87,7 @@ class Analysis {
   [[nodiscard]] session::Session& session();
   [[nodiscard]] symbolize::Symbolizer& symbolizer();
   [[nodiscard]] const perfdata::EventTable& events() const;
+  [[nodiscard]] const perfdata::Reader& reader() const;
   [[nodiscard]] Counters& counters();
   // Called now and then with bytes read and in all.
   std::function<void(uint64_t, uint64_t)> on_progress;
@@ -105,6 +100,7 @@ class Analysis {
 struct ProfileOptions {
   bool lines = false;      // tell frames apart by line
   bool addresses = false;  // and by address
+  bool times = false;      // keep each sample and its time; else equal samples are merged
 };
 // Runs an analysis into a profile.
 Result<profile::Profile> MakeProfile(Analysis& analysis, const ProfileOptions& options);

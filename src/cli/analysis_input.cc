@@ -113,10 +113,10 @@ void AnalysisInput::AddOptions(CLI::App& app) {
       ->type_name("FILE");
 }
 
-Status AnalysisInput::ParseFilter(analyze::SampleFilter& filter) const {
+Status AnalysisInput::ParseFilter(profile::Filter& filter) const {
   filter.comms = SplitLists(comms_);
-  filter.dsos = dsos_;
-  filter.symbols = symbols_;
+  filter.dsos = SplitLists(dsos_);
+  filter.symbols = symbols_;  // names of functions have commas
   filter.pids = pids_;
   filter.tids = tids_;
   if (!cpus_.empty()) {
@@ -139,7 +139,10 @@ Status AnalysisInput::ParseFilter(analyze::SampleFilter& filter) const {
 Status AnalysisInput::Open(const GlobalOptions& global, analyze::AnalysisOptions options) {
   TRY(ParseFilter(options.filter));
   options.max_frames = max_stack_;
-  if (no_inline_) options.symbols.inlines = false;
+  options.symbols.inlines = !no_inline_;
+  const bool by_frame = !options.filter.dsos.empty() || !options.filter.symbols.empty();
+  options.unwind |= by_frame;
+  options.symbolize |= !options.filter.symbols.empty();
   opened_ = std::make_unique<Opened>();
   TRY_ASSIGN(opened_->source, os::OpenSource(input_));
   TRY_ASSIGN(opened_->reader, perfdata::Reader::Open(*opened_->source));

@@ -32,7 +32,7 @@ class AnalysisInput {
 
  private:
   struct Opened;
-  [[nodiscard]] Status ParseFilter(analyze::SampleFilter& filter) const;
+  [[nodiscard]] Status ParseFilter(profile::Filter& filter) const;
 
   std::string input_ = "perf.data";
   std::vector<std::string> comms_, dsos_, symbols_;

@@ -16,6 +16,7 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   std::vector<std::unique_ptr<Command>> commands;
   commands.push_back(MakeRecordCommand());
   commands.push_back(MakeScriptCommand());
+  commands.push_back(MakeDumpCommand());
   commands.push_back(MakeDoctorCommand());
   commands.push_back(MakeCompletionCommand());
   return commands;

@@ -1,52 +1,31 @@
-// The feature sections as structures, and their layouts: perf's Documentation of perf.data and, for
-// the bits from 200 up, our own.
+// The feature sections as structures, their layouts, and which feature has which. They follow what
+// perf 6.1 writes and, for the bits from 200 up, our own format page.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "perfdata/attr_layout.h"
+#include "perfdata/event_feature_layout.h"
 #include "perfdata/features.h"
-#include "perfdata/layout.h"
+#include "perfdata/machine_feature_layout.h"
 
 namespace stackreel::perfdata {
 
-// u32 size, then the text, NUL-terminated and padded with zeros; perf pads to 64 bytes.
-struct FeatureString {
-  static void Decode(ByteReader& in, std::string& value, const WireScope&) {
-    value = TextUpToNul(in.Bytes(in.U32()));
-  }
-  static void Encode(ByteWriter& out, const std::string& value, const WireScope&) {
-    const size_t size = (value.size() + 1 + 63) / 64 * 64;
-    out.U32(static_cast<uint32_t>(size));
-    out.Text(value);
-    out.Zeros(size - value.size());
-  }
+struct TracingData {  // trace-cmd's format, version 6; see TracepointNames
+  std::vector<uint8_t> bytes;
 };
-// u32 count, then strings.
-struct FeatureStrings {
-  static void Decode(ByteReader& in, std::vector<std::string>& value, const WireScope& scope) {
-    const uint32_t count = in.U32();
-    value.clear();
-    for (uint32_t i = 0; i < count && in.ok(); ++i) {
-      FeatureString::Decode(in, value.emplace_back(), scope);
-    }
-  }
-  static void Encode(ByteWriter& out, const std::vector<std::string>& value,
-                     const WireScope& scope) {
-    out.U32(static_cast<uint32_t>(value.size()));
-    for (const std::string& text : value) FeatureString::Encode(out, text, scope);
-  }
-};
+template <>
+inline constexpr auto kLayout<TracingData> =
+    Layout<TracingData>(F<RestBytes>("bytes", &TracingData::bytes, Sensitivity::kPayload));
 
-// HOSTNAME, OSRELEASE, VERSION, ARCH, CPUDESC, CPUID.
-struct HostText {
+struct HostText {  // HOSTNAME, OSRELEASE, VERSION, ARCH, CPUDESC, CPUID
   std::string text;
 };
 template <>
 inline constexpr auto kLayout<HostText> =
     Layout<HostText>(F<FeatureString>("text", &HostText::text, Sensitivity::kHost));
 
+// perf's own document has these two the other way round; perf shows the first as available.
 struct NrCpus {
   uint32_t available = 0, online = 0;
 };
@@ -69,21 +48,6 @@ template <>
 inline constexpr auto kLayout<Cmdline> =
     Layout<Cmdline>(F<FeatureStrings>("words", &Cmdline::words, Sensitivity::kCommandLine));
 
-struct PmuMapping {
-  uint32_t type = 0;
-  std::string name;
-};
-template <>
-inline constexpr auto kLayout<PmuMapping> =
-    Layout<PmuMapping>(F("type", &PmuMapping::type, Sensitivity::kNone),
-                       F<FeatureString>("name", &PmuMapping::name, Sensitivity::kNone));
-struct PmuMappings {
-  std::vector<PmuMapping> pmus;
-};
-template <>
-inline constexpr auto kLayout<PmuMappings> =
-    Layout<PmuMappings>(Each<uint32_t>("pmu", &PmuMappings::pmus));
-
 struct SampleTime {
   uint64_t first = 0, last = 0;
 };
@@ -99,6 +63,24 @@ template <>
 inline constexpr auto kLayout<ClockidResolution> = Layout<ClockidResolution>(
     F("nanoseconds", &ClockidResolution::nanoseconds, Sensitivity::kNone));
 
+struct ClockData {
+  uint32_t version = 0, clockid = 0;
+  uint64_t wall_clock_ns = 0, clockid_ns = 0;  // one moment in both clocks
+};
+template <>
+inline constexpr auto kLayout<ClockData> =
+    Layout<ClockData>(F("version", &ClockData::version, Sensitivity::kNone),
+                      F("clockid", &ClockData::clockid, Sensitivity::kNone),
+                      F("wall_clock_ns", &ClockData::wall_clock_ns, Sensitivity::kTime),
+                      F("clockid_ns", &ClockData::clockid_ns, Sensitivity::kTime));
+
+struct DirFormat {
+  uint64_t version = 0;
+};
+template <>
+inline constexpr auto kLayout<DirFormat> =
+    Layout<DirFormat>(F("version", &DirFormat::version, Sensitivity::kNone));
+
 template <>
 inline constexpr auto kLayout<Features::Compressed> = Layout<Features::Compressed>(
     F("version", &Features::Compressed::version, Sensitivity::kNone),
@@ -106,5 +88,135 @@ inline constexpr auto kLayout<Features::Compressed> = Layout<Features::Compresse
     F("level", &Features::Compressed::level, Sensitivity::kNone),
     F("ratio", &Features::Compressed::ratio, Sensitivity::kNone),
     F("mmap_len", &Features::Compressed::mmap_len, Sensitivity::kNone));
+
+struct EMachine {  // of ELF: e_machine, e_flags
+  uint32_t machine = 0, flags = 0;
+};
+template <>
+inline constexpr auto kLayout<EMachine> =
+    Layout<EMachine>(F("machine", &EMachine::machine, Sensitivity::kNone),
+                     F("flags", &EMachine::flags, Sensitivity::kNone, Display::kHex));
+
+struct CacheLineSize {
+  uint32_t bytes = 0;
+};
+template <>
+inline constexpr auto kLayout<CacheLineSize> =
+    Layout<CacheLineSize>(F("bytes", &CacheLineSize::bytes, Sensitivity::kNone));
+
+struct PacMaskFeature {  // ours
+  uint32_t version = 1, source = 0;
+  uint64_t enabled_keys = 0, insn_mask = 0, data_mask = 0;
+};
+template <>
+inline constexpr auto kLayout<PacMaskFeature> = Layout<PacMaskFeature>(
+    F("version", &PacMaskFeature::version, Sensitivity::kNone),
+    F("source", &PacMaskFeature::source, Sensitivity::kNone),
+    F("enabled_keys", &PacMaskFeature::enabled_keys, Sensitivity::kNone, Display::kHex),
+    F("insn_mask", &PacMaskFeature::insn_mask, Sensitivity::kNone, Display::kHex),
+    F("data_mask", &PacMaskFeature::data_mask, Sensitivity::kNone, Display::kHex));
+
+struct NoContent {};  // BRANCH_STACK, STAT
+template <>
+inline constexpr auto kLayout<NoContent> = Layout<NoContent>();
+
+struct UnknownFeature {
+  std::vector<uint8_t> bytes;
+};
+template <>
+inline constexpr auto kLayout<UnknownFeature> =
+    Layout<UnknownFeature>(F<RestBytes>("bytes", &UnknownFeature::bytes, Sensitivity::kPayload));
+
+// Calls visit.operator()<Body>() with the structure that `feature` decodes into.
+template <typename Visitor>
+auto WithFeatureBody(uint32_t feature, Visitor&& visit) {
+  switch (static_cast<Feature>(feature)) {
+    case Feature::kTracingData:
+      return visit.template operator()<TracingData>();
+    case Feature::kBuildId:
+      return visit.template operator()<BuildIdList>();
+    case Feature::kHostname:
+    case Feature::kOsRelease:
+    case Feature::kVersion:
+    case Feature::kArch:
+    case Feature::kCpuDesc:
+    case Feature::kCpuId:
+      return visit.template operator()<HostText>();
+    case Feature::kNrCpus:
+      return visit.template operator()<NrCpus>();
+    case Feature::kTotalMem:
+      return visit.template operator()<TotalMem>();
+    case Feature::kCmdline:
+      return visit.template operator()<Cmdline>();
+    case Feature::kEventDesc:
+      return visit.template operator()<EventDesc>();
+    case Feature::kCpuTopology:
+      return visit.template operator()<CpuTopology>();
+    case Feature::kNumaTopology:
+      return visit.template operator()<NumaTopology>();
+    case Feature::kBranchStack:
+    case Feature::kStat:
+      return visit.template operator()<NoContent>();
+    case Feature::kPmuMappings:
+      return visit.template operator()<PmuMappings>();
+    case Feature::kGroupDesc:
+      return visit.template operator()<GroupDesc>();
+    case Feature::kAuxtrace:
+      return visit.template operator()<AuxtraceIndex>();
+    case Feature::kCache:
+      return visit.template operator()<CacheFeature>();
+    case Feature::kSampleTime:
+      return visit.template operator()<SampleTime>();
+    case Feature::kMemTopology:
+      return visit.template operator()<MemTopology>();
+    case Feature::kClockid:
+      return visit.template operator()<ClockidResolution>();
+    case Feature::kDirFormat:
+      return visit.template operator()<DirFormat>();
+    case Feature::kBpfProgInfo:
+      return visit.template operator()<BpfProgInfos>();
+    case Feature::kBpfBtf:
+      return visit.template operator()<BtfBlobs>();
+    case Feature::kCompressed:
+      return visit.template operator()<Features::Compressed>();
+    case Feature::kCpuPmuCaps:
+      return visit.template operator()<CpuPmuCaps>();
+    case Feature::kClockData:
+      return visit.template operator()<ClockData>();
+    case Feature::kHybridTopology:
+      return visit.template operator()<HybridTopology>();
+    case Feature::kPmuCaps:
+      return visit.template operator()<PmuCaps>();
+    case Feature::kCpuDomainInfo:
+      return visit.template operator()<CpuDomainInfo>();
+    case Feature::kEMachine:
+      return visit.template operator()<EMachine>();
+    case Feature::kClnSize:
+      return visit.template operator()<CacheLineSize>();
+    case Feature::kStackreelPacMask:
+      return visit.template operator()<PacMaskFeature>();
+  }
+  return visit.template operator()<UnknownFeature>();
+}
+
+// Decodes a feature's bytes as T; nothing if they are too few. `nr_cpus`: NRCPUS's available, for
+// CPU_TOPOLOGY; 0 if not known.
+template <typename T>
+std::optional<T> DecodeFeatureAs(ByteView bytes, Endian endian, uint32_t nr_cpus = 0) {
+  ByteReader in(bytes, endian);
+  T value;
+  NoTrace trace;
+  WireScope scope;
+  scope.nr_cpus = nr_cpus;
+  DecodeFields(in, value, scope, trace);
+  if (!in.ok()) return std::nullopt;
+  return value;
+}
+template <typename T>
+std::vector<uint8_t> EncodeFeature(const T& value, Endian endian) {
+  ByteWriter out(endian);
+  EncodeFields(out, value, WireScope());
+  return out.Take();
+}
 
 }  // namespace stackreel::perfdata

@@ -83,7 +83,12 @@ struct Features {
 // "perfdata.bad_feature".
 void DecodeFeature(uint32_t feature, ByteView bytes, Endian endian, Features& features,
                    Counters& counters);
-// Text lines as `report --header` shows them, for every feature there is, known or not.
+// Text lines of one feature, known or not; the first names it, those that belong to it are
+// indented. `nr_cpus`: NRCPUS's available, for CPU_TOPOLOGY; 0 if not known.
+std::vector<std::string> DescribeFeature(uint32_t feature, ByteView bytes, Endian endian,
+                                         uint32_t nr_cpus);
+// The same as `report --header` shows them: every feature there is, then the names of those of
+// perf's that are not.
 std::vector<std::string> DescribeFeatures(const Features& features, Endian endian);
 
 // Encoders for what a recorder writes.

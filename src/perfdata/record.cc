@@ -20,16 +20,12 @@ bool HasTrailer(uint32_t type, const RecordContext& context) {
   return type < kFirstUserType && context.attr != nullptr && context.attr->sample_id_all();
 }
 
-size_t TrailerSize(uint64_t sample_type) {
-  return 8 * static_cast<size_t>(std::popcount(sample_type & kTrailerBits));
-}
-
 // Whether `body` was read whole.
 bool DecodeBody(uint32_t type, ByteView body, Endian endian, const WireScope& scope,
                 RecordBody& out) {
   ByteReader in(body, endian);
   NoTrace trace;
-  return WithBody(type, [&]<typename Body>() {
+  return WithRecordBody(type, [&]<typename Body>() {
     DecodeFields(in, out.emplace<Body>(), scope, trace);
     return in.ok();
   });
@@ -44,6 +40,10 @@ std::unexpected<Error> Damaged(const RawRecord& raw, std::string_view why) {
 
 }  // namespace
 
+size_t SampleIdSize(const Attr& attr) {
+  return 8 * static_cast<size_t>(std::popcount(attr.sample_type & kTrailerBits));
+}
+
 Result<Record> DecodeRecord(const RawRecord& raw, const RecordContext& context) {
   if (raw.bytes.size() < kHeaderSize) return Damaged(raw, "shorter than a record's header");
   Record record;
@@ -52,8 +52,7 @@ Result<Record> DecodeRecord(const RawRecord& raw, const RecordContext& context) 
   const WireScope scope{raw.misc, context.attr};
   const ByteView payload = raw.payload();
 
-  const size_t trailer_size =
-      HasTrailer(raw.type, context) ? TrailerSize(context.attr->sample_type) : 0;
+  const size_t trailer_size = HasTrailer(raw.type, context) ? SampleIdSize(*context.attr) : 0;
   if (trailer_size > 0 && trailer_size <= payload.size() &&
       DecodeBody(raw.type, payload.first(payload.size() - trailer_size), context.endian, scope,
                  record.body)) {

@@ -406,6 +406,9 @@ struct RecordContext {
   const Attr* attr = nullptr;
 };
 
+// Bytes of the trailer in records of an event that has one.
+size_t SampleIdSize(const Attr& attr);
+
 // Decodes any record but SAMPLE. kDamaged (offset = raw.file_offset) if it is too short for what
 // it says; strings without NUL end at the record's end.
 Result<Record> DecodeRecord(const RawRecord& raw, const RecordContext& context);

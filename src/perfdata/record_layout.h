@@ -8,7 +8,7 @@ namespace stackreel::perfdata {
 
 // Calls visit.operator()<Body>() with the structure that records of `type` decode into.
 template <typename Visit>
-auto WithBody(uint32_t type, Visit&& visit) {
+auto WithRecordBody(uint32_t type, Visit&& visit) {
   switch (static_cast<RecordType>(type)) {
     case RecordType::kMmap:
       return visit.template operator()<Mmap>();

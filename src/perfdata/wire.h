@@ -22,6 +22,10 @@ namespace stackreel::perfdata {
 struct WireScope {
   uint16_t misc = 0;
   const Attr* attr = nullptr;  // sample_type, read_format, register masks; may be null
+  // Inside features:
+  uint32_t nr_cpus = 0;            // NRCPUS's available; 0 if not known
+  uint32_t attr_size = 0;          // EVENT_DESC's
+  uint32_t schedstat_version = 0;  // CPU_DOMAIN_INFO's
   [[nodiscard]] uint64_t sample_type() const { return attr == nullptr ? 0 : attr->sample_type; }
 };
 

@@ -14,7 +14,8 @@ namespace stackreel::symbolize {
 
 namespace {
 
-// GOT slot → name of the symbol that the dynamic linker puts there.
+// GOT slot → name of the symbol that the dynamic linker puts there; "" where it puts what a
+// function of the file itself chooses (an ifunc).
 using SlotNames = std::unordered_map<uint64_t, std::string_view>;
 
 // Relocation types that fill a slot with a symbol's address (psABI of each machine).
@@ -34,7 +35,9 @@ SlotNames ReadSlotNames(const elf::Image& image) {
       const uint64_t info = reader.U64();
       reader.Skip(8);  // r_addend
       const uint64_t index = ELF64_R_SYM(info);
-      if (!FillsSlot(image.machine(), static_cast<uint32_t>(ELF64_R_TYPE(info)))) continue;
+      const auto type = static_cast<uint32_t>(ELF64_R_TYPE(info));
+      if (type == R_X86_64_IRELATIVE && image.machine() == EM_X86_64) names.emplace(slot, "");
+      if (!FillsSlot(image.machine(), type)) continue;
       if (index == 0 || index >= symbols.size() || symbols[index].name.empty()) continue;
       names.emplace(slot, symbols[index].name);
     }

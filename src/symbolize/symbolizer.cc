@@ -7,8 +7,10 @@
 #include <optional>
 #include <utility>
 
+#include "dwarf/source_index.h"
 #include "elf/image.h"
 #include "symbolize/frame_cache.h"
+#include "symbolize/function_name.h"
 #include "symbolize/symbol_table.h"
 
 namespace stackreel::symbolize {
@@ -28,6 +30,9 @@ struct ModuleState {
   uint64_t shift = 0;
   std::string why;  // empty: has symbols
   bool table_ready = false;
+  bool source_tried = false;
+  std::unique_ptr<dwarf::SourceIndex> source;
+  Counters source_reported;  // what of source->counters() was passed on
 };
 
 std::optional<elf::Image> ParseImage(const FileImagePtr& file, Counters& counters,
@@ -63,9 +68,13 @@ struct Symbolizer::State {
 
   ModuleState& ModuleOf(session::ModuleId id, const session::Module& module);
   void LoadTable(const session::Module& module, ModuleState& state);
+  void LoadSource(ModuleState& state);
+  void PassOnCounters(ModuleState& state) const;
   InternedName NameOf(ModuleState& state, const SymbolRange& symbol);
+  InternedName NameOfSource(const dwarf::SourceFrame& frame);
   std::span<const SymbolizedFrame> Look(session::ModuleId id, const session::Module& module,
                                         Svma lookup);
+  void AddSource(ModuleState& state, Svma lookup);
 
   ModuleFileProvider& provider;
   const SymbolizeOptions options;
@@ -122,13 +131,74 @@ void Symbolizer::State::LoadTable(const session::Module& module, ModuleState& st
   }
 }
 
+void Symbolizer::State::LoadSource(ModuleState& state) {
+  state.source_tried = true;
+  for (const FileImagePtr& file : {state.files.debug, state.files.main}) {
+    if (file == nullptr) continue;
+    auto index = dwarf::SourceIndex::Open(file, {state.files.alt_file, state.files.dwo_file});
+    if (index) {
+      state.source = std::move(*index);
+      return;
+    }
+    if (index.error().kind != ErrorKind::kNotFound) counters.Add("symbolize.bad_debug_file");
+  }
+}
+
+void Symbolizer::State::PassOnCounters(ModuleState& state) const {
+  for (const auto& [name, n] : state.source->counters().values()) {
+    const uint64_t reported = state.source_reported.Get(name);
+    counters.Add(name, n - reported);
+    state.source_reported.Add(name, n - reported);
+  }
+}
+
 InternedName Symbolizer::State::NameOf(ModuleState& state, const SymbolRange& symbol) {
   InternedName& name = state.names[static_cast<size_t>(&symbol - state.table.symbols().data())];
   if (name.mangled == 0 && !symbol.name.empty()) {
     name.mangled = strings.Intern(symbol.name);
-    name.function = options.demangle ? strings.Intern(Demangle(symbol.name)) : name.mangled;
+    name.function = options.demangle ? strings.Intern(FunctionName(symbol.name)) : name.mangled;
   }
   return name;
+}
+
+InternedName Symbolizer::State::NameOfSource(const dwarf::SourceFrame& frame) {
+  InternedName name;
+  name.mangled = strings.Intern(frame.function);
+  name.function = name.mangled;
+  if (options.demangle && frame.function_is_linkage_name) {
+    name.function = strings.Intern(FunctionName(frame.function));
+  }
+  return name;
+}
+
+// Adds to `frames`, which has the symbol's frame only, what DWARF knows. The symbol's name stays
+// that of the outermost frame: it is the same in every recording, stripped or not.
+void Symbolizer::State::AddSource(ModuleState& state, Svma lookup) {
+  if (!state.source_tried) LoadSource(state);
+  if (state.source == nullptr) return;
+  const std::vector<dwarf::SourceFrame> sources = state.source->Find(lookup);
+  PassOnCounters(state);
+  if (sources.empty()) return;
+  SymbolizedFrame outer = frames.front();
+  frames.clear();
+  if (options.inlines) {
+    for (size_t i = 0; i + 1 < sources.size(); ++i) {
+      const InternedName name = NameOfSource(sources[i]);
+      frames.push_back({.function = name.function, .mangled = name.mangled, .inlined = true});
+    }
+  }
+  if (outer.function == 0) {
+    const InternedName name = NameOfSource(sources.back());
+    outer.function = name.function;
+    outer.mangled = name.mangled;
+  }
+  frames.push_back(outer);
+  if (!options.lines) return;
+  // Without inlined functions the one frame is where control is: the innermost location.
+  for (size_t i = 0; i < frames.size(); ++i) {
+    frames[i].file = strings.Intern(sources[i].file);
+    frames[i].line = sources[i].line;
+  }
 }
 
 std::span<const SymbolizedFrame> Symbolizer::State::Look(session::ModuleId id,
@@ -144,6 +214,7 @@ std::span<const SymbolizedFrame> Symbolizer::State::Look(session::ModuleId id,
     frames[0].mangled = name.mangled;
     frames[0].offset = in_table - symbol->start;
   }
+  if (options.inlines || options.lines) AddSource(state, in_table);
   if (frames.back().function == 0) counters.Add("symbolize.unresolved_address");
   return cache.Insert(id, lookup.value, frames);
 }

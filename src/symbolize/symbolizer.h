@@ -43,7 +43,7 @@ using FunctionId = StringInterner::Id;
 
 // A function at an address; several when calls were inlined, innermost first.
 struct SymbolizedFrame {
-  StringInterner::Id function = 0;  // demangled; 0 (""): not resolved
+  StringInterner::Id function = 0;  // demangled, without parameters; 0 (""): not resolved
   StringInterner::Id mangled = 0;   // as in the symbol table
   StringInterner::Id file = 0;
   uint32_t line = 0;

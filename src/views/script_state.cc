@@ -32,7 +32,6 @@ constexpr Requirement kRequirements[] = {
     {kFieldTid, perfdata::kSampleTid, "tid", "TID"},
     {kFieldCpu, perfdata::kSampleCpu, "cpu", "CPU"},
     {kFieldTime, perfdata::kSampleTime, "time", "TIME"},
-    {kFieldPeriod, perfdata::kSamplePeriod, "period", "PERIOD"},
     {kFieldIp, perfdata::kSampleIp, "ip", "IP"},
     {kFieldAddr, perfdata::kSampleAddr, "addr", "ADDR"},
 };
@@ -100,6 +99,9 @@ Status ScriptFormatter::State::Prepare(uint32_t event) {
   }
   format.fields = fields;
   format.addr_has_symbol = AddrHasSymbol(attr);
+  if ((attr.sample_type & perfdata::kSamplePeriod) == 0) {
+    format.fixed_period = attr.sample_period_or_freq;
+  }
   format.padded_name = fmt::format("{:>{}}: ", all[event].name, width);
   format.ready = true;
   return {};

@@ -152,7 +152,9 @@ Status ScriptFormatter::AppendText(const AnalyzedSample& sample, std::string& ou
     fmt::format_to(to, "[{:03}] ", static_cast<int32_t>(sample.sample->cpu));
   }
   if (text.Has(kFieldTime)) AppendTime(out, sample.sample->time, state_->options.nanoseconds);
-  if (text.Has(kFieldPeriod)) fmt::format_to(to, "{:10} ", sample.sample->period);
+  if (text.Has(kFieldPeriod)) {
+    fmt::format_to(to, "{:10} ", format->fixed_period.value_or(sample.sample->period));
+  }
   if (text.Has(kFieldEvent)) out += format->padded_name;
   if (text.Has(kFieldAddr)) AppendHex16(out, sample.sample->addr);
   if (text.Has(kFieldIp)) {

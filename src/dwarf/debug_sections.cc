@@ -1,0 +1,99 @@
+#include "dwarf/debug_sections.h"
+
+#include <elf.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/byte_reader.h"
+
+namespace stackreel::dwarf {
+
+ByteView DebugSectionFile::Load(const elf::Image& image, std::string_view name) {
+  const elf::Section* section = image.FindSection(name);
+  if (section == nullptr && name.starts_with(".debug_")) {
+    section = image.FindSection(".z" + std::string(name.substr(1)));
+  }
+  if (section == nullptr || section->type == SHT_NOBITS) return {};
+  Result<elf::SectionBytes> bytes = image.ReadSection(*section);
+  if (!bytes) {
+    ++bad_sections_;
+    return {};
+  }
+  loaded_.push_back(std::move(*bytes));
+  return loaded_.back().view();
+}
+
+// .gnu_debugaltlink, as dwz writes it, or .debug_sup of DWARF 5 (section 7.3.6):
+//   u16 version; u8 is_supplementary; text file name; uleb128 size; checksum (the build-id)
+void DebugSectionFile::ReadSupplementaryLink(const elf::Image& image) {
+  if (auto link = image.ReadDebugAltLink()) {
+    supplementary_id_ = link->build_id;
+    supplementary_ = {.path = link->file_name, .build_id = supplementary_id_.bytes()};
+    return;
+  }
+  const elf::Section* section = image.FindSection(".debug_sup");
+  if (section == nullptr) return;
+  ByteReader reader(image.RawBytes(*section), image.endian());
+  const uint16_t version = reader.U16();
+  const bool is_supplementary = reader.U8() != 0;
+  const std::string_view path = reader.CString();
+  const ByteView checksum = reader.Bytes(reader.Uleb128());
+  if (!reader.ok() || version != 5 || is_supplementary) return;
+  supplementary_ = {.path = path, .build_id = checksum};
+}
+
+Result<std::shared_ptr<const DebugSectionFile>> DebugSectionFile::Open(FileImagePtr file,
+                                                                       Kind kind) {
+  Result<elf::Image> parsed = elf::Image::Parse(file->bytes());
+  if (!parsed) return Fail(std::move(parsed.error()).At(std::string(file->name())));
+  const elf::Image& image = *parsed;
+  if (kind == Kind::kLinked && image.type() == ET_REL) {
+    return Fail(Error(ErrorKind::kUnsupported,
+                      "relocatable file: its debug information has no addresses yet")
+                    .At(std::string(file->name())));
+  }
+  std::shared_ptr<DebugSectionFile> out(new DebugSectionFile(file));
+  const std::string suffix = kind == Kind::kSplit ? ".dwo" : "";
+  const auto load = [&](const char* name) { return out->Load(image, name + suffix); };
+  DebugSections& sections = out->sections_;
+  sections.endian = image.endian();
+  sections.info = load(".debug_info");
+  if (sections.info.empty()) {
+    return Fail(Error(out->bad_sections_ != 0 ? ErrorKind::kDamaged : ErrorKind::kNotFound,
+                      "no " + std::string(".debug_info") + suffix +
+                          (out->bad_sections_ != 0 ? " that can be decompressed" : ""))
+                    .At(std::string(file->name())));
+  }
+  sections.abbrev = load(".debug_abbrev");
+  sections.line = load(".debug_line");
+  sections.str = load(".debug_str");
+  sections.str_offsets = load(".debug_str_offsets");
+  sections.rnglists = load(".debug_rnglists");
+  if (kind != Kind::kSplit) {
+    sections.line_str = load(".debug_line_str");
+    sections.addr = load(".debug_addr");
+    sections.ranges = load(".debug_ranges");
+    sections.aranges = load(".debug_aranges");
+    out->ReadSupplementaryLink(image);
+    for (const elf::Section& section : image.sections()) {
+      if ((section.flags & SHF_ALLOC) == 0 || (section.flags & SHF_EXECINSTR) == 0) continue;
+      if (section.size > UINT64_MAX - section.addr) continue;
+      out->code_.push_back({section.addr, section.addr + section.size});
+    }
+    std::sort(out->code_.begin(), out->code_.end(),
+              [](const AddressRange& a, const AddressRange& b) { return a.lo < b.lo; });
+  } else {
+    out->package_index_ = out->Load(image, ".debug_cu_index");
+  }
+  return std::shared_ptr<const DebugSectionFile>(std::move(out));
+}
+
+bool DebugSectionFile::MayHoldCode(uint64_t svma) const {
+  if (code_.empty()) return true;
+  auto after = std::upper_bound(code_.begin(), code_.end(), svma,
+                                [](uint64_t s, const AddressRange& r) { return s < r.lo; });
+  return after != code_.begin() && svma < std::prev(after)->hi;
+}
+
+}  // namespace stackreel::dwarf

@@ -1,0 +1,76 @@
+// The .debug_* sections of one file, decompressed where need be.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/build_id.h"
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/io.h"
+#include "elf/image.h"
+
+namespace stackreel::dwarf {
+
+// [lo, hi), svmas.
+struct AddressRange {
+  uint64_t lo = 0;
+  uint64_t hi = 0;
+};
+
+// Views; a section that is not there is empty.
+struct DebugSections {
+  Endian endian = Endian::kLittle;
+  ByteView info, abbrev, line, str, line_str, str_offsets, addr, ranges, rnglists, aranges;
+};
+
+// A file that the debug information refers to for what it shares with others (dwz).
+struct SupplementaryLink {
+  std::string_view path;
+  ByteView build_id;
+};
+
+class DebugSectionFile {
+ public:
+  enum class Kind : uint8_t {
+    kLinked,         // an executable, library or separate debug file: ".debug_info"
+    kSupplementary,  // what dwz moved out of several of these; it has no code, and so no addresses
+    kSplit,          // a .dwo or .dwp: ".debug_info.dwo"
+  };
+  // Keeps `file`. kNotFound: it has no .debug_info; kUnsupported: it is relocatable (a .o or .ko),
+  // so that addresses in it are not known.
+  static Result<std::shared_ptr<const DebugSectionFile>> Open(FileImagePtr file, Kind kind);
+
+  [[nodiscard]] const DebugSections& sections() const { return sections_; }
+  // The sections that could not be decompressed.
+  [[nodiscard]] uint64_t bad_sections() const { return bad_sections_; }
+  // .debug_cu_index of a package; empty if it is none.
+  [[nodiscard]] ByteView package_index() const { return package_index_; }
+  [[nodiscard]] const std::optional<SupplementaryLink>& supplementary() const {
+    return supplementary_;
+  }
+  // Whether code can be at an address: false for what a linker left of a function it dropped, whose
+  // addresses start at 0, 1 or the highest number.
+  [[nodiscard]] bool MayHoldCode(uint64_t svma) const;
+
+ private:
+  explicit DebugSectionFile(FileImagePtr file) : file_(std::move(file)) {}
+  ByteView Load(const elf::Image& image, std::string_view name);
+  void ReadSupplementaryLink(const elf::Image& image);
+
+  FileImagePtr file_;
+  std::vector<elf::SectionBytes> loaded_;
+  DebugSections sections_;
+  ByteView package_index_;
+  BuildId supplementary_id_;
+  std::optional<SupplementaryLink> supplementary_;
+  std::vector<AddressRange> code_;  // sorted; empty: not known
+  uint64_t bad_sections_ = 0;
+};
+
+}  // namespace stackreel::dwarf
