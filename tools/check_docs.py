@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the documents: links lead somewhere, ARCHITECTURE.md is short and has every folder."""
+"""Checks the documents: links lead somewhere, ARCHITECTURE.md is short and tells of every folder,
+docs/counters.md explains every counter that the code names."""
 
 import pathlib
 import re
@@ -8,6 +9,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 MAX_ARCHITECTURE_LINES = 150
+COUNTER = re.compile(r'"((?:perfdata|session|unwind|cfi|dwarf|elf|symbolize|symfiles|analyze|record)'
+                     r'\.[a-z0-9_.]+)"')
 
 
 def documents():
@@ -28,6 +31,12 @@ def main():
     for folder in sorted((ROOT / "src").iterdir()):
         if folder.is_dir() and f"`{folder.name}/`" not in architecture:
             problems.append(f"ARCHITECTURE.md: nothing is said of `{folder.name}/`")
+    explained = (ROOT / "docs" / "counters.md").read_text()
+    for path in sorted((ROOT / "src").rglob("*.cc")) + sorted((ROOT / "src").rglob("*.h")):
+        if not path.name.endswith("_test.cc"):
+            for counter in COUNTER.findall(path.read_text()):
+                if f"`{counter}`" not in explained:
+                    problems.append(f"docs/counters.md: nothing is said of {counter} ({path.name})")
     print("\n".join(problems) if problems else "docs: links lead somewhere, every folder is told of")
     return 1 if problems else 0
 
