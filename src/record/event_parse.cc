@@ -341,10 +341,8 @@ Result<Event> ParseTracepoint(const EventFolders& folders, const std::string& te
   const std::string system = text.substr(0, colon);
   const std::string name = text.substr(colon + 1, end - colon - 1);
   std::error_code error;
-  const auto mounted = std::ranges::find_if(folders.tracefs, [&](const std::string& folder) {
-    return std::filesystem::is_directory(folder + "/events", error);
-  });
-  if (mounted == folders.tracefs.end()) {
+  const std::string tracefs = FindTracefs(folders);
+  if (tracefs.empty()) {
     Error out(ErrorKind::kUnsupported,
               fmt::format("event '{}': tracepoints are listed in {}, which is not mounted or may "
                           "not be read",
@@ -353,7 +351,7 @@ Result<Event> ParseTracepoint(const EventFolders& folders, const std::string& te
         std::move(out).WithCure("mount it: sudo mount -t tracefs nodev /sys/kernel/tracing\n"
                                 "let others read it: sudo chmod a+rx /sys/kernel/tracing"));
   }
-  const std::string events = *mounted + "/events";
+  const std::string events = tracefs + "/events";
   const auto id = PmuTerms::IsFileName(system) && PmuTerms::IsFileName(name)
                       ? os::ReadNumberFile(events + "/" + system + "/" + name + "/id")
                       : std::nullopt;
@@ -386,6 +384,14 @@ std::optional<uint64_t> ParseRawConfig(std::string_view name) {
 }
 
 }  // namespace
+
+std::string FindTracefs(const EventFolders& folders) {
+  std::error_code error;
+  const auto mounted = std::ranges::find_if(folders.tracefs, [&](const std::string& folder) {
+    return std::filesystem::is_directory(folder + "/events", error);
+  });
+  return mounted != folders.tracefs.end() ? *mounted : "";
+}
 
 std::vector<std::string> BuiltinEventNames() {
   std::vector<std::string> names;

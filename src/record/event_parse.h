@@ -17,6 +17,9 @@ struct EventFolders {
   std::vector<std::string> tracefs = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
 };
 
+// The first of the tracefs folders that is there; "" if none.
+std::string FindTracefs(const EventFolders& folders);
+
 // "cycles,sched:sched_switch,cpu/event=0x3c,umask=0/u" → its events. kUsage if braces (groups) or
 // slashes do not match.
 Result<std::vector<std::string>> SplitEventList(std::string_view text);

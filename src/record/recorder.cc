@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <thread>
@@ -33,7 +34,8 @@ using std::chrono::milliseconds;
 using Notice = std::function<void(const std::string&)>;
 
 // Rings are emptied at least this often, so that what was written stays near to what happened.
-constexpr milliseconds kRoundTime{100};
+constexpr milliseconds kLongestRound{100};
+constexpr milliseconds kShortestRound{5};
 constexpr milliseconds kCpuCheckTime{500};
 
 double CpuSecondsOf(const struct rusage& usage) {
@@ -174,6 +176,7 @@ class Recording {
   void End(std::string reason) {
     if (ended_by_.empty()) ended_by_ = std::move(reason);
   }
+  void EndCommand();
   [[nodiscard]] RecordSummary NotExecuted(const Error& error) const;
   RecordSummary Summarise(const Status& worked);
 
@@ -195,7 +198,9 @@ class Recording {
   std::optional<Clock::time_point> enable_at_;
   bool enabled_ = false;
   bool quiet_round_ = true;  // the last round was empty
-  int end_signal_ = 0;       // that came to us alone, and is passed on to the command
+  milliseconds round_time_ = kLongestRound;
+  int end_signal_ = 0;      // for the command, if it does not end with us by itself
+  bool cut_short_ = false;  // we ended the command, not it itself
   std::string ended_by_;
   double cpu_at_start_ = 0;
 };
@@ -255,6 +260,11 @@ Status Recording::Prepare() {
   TRY_ASSIGN(set_, EventSet::Open(std::move(chosen.events), target, options_.inherit,
                                   options_.mmap_pages));
   for (const perfdata::Event& event : set_->events()) table_.Add(event);
+  // Half of what a ring may hold: a ring whose own task has ended wakes nobody.
+  const uint64_t rate = std::max<uint64_t>(ExpectedBytesPerSecond(set_->events()), 1);
+  const uint64_t ring_bytes = set_->ring_pages() * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  round_time_ =
+      std::clamp(milliseconds(ring_bytes * 1000 / rate / 2), kShortestRound, kLongestRound);
   return {};
 }
 
@@ -280,7 +290,10 @@ Result<std::unique_ptr<RoundProcessor>> Recording::MakeProcessor() {
   queue_ = std::make_unique<RoundQueue>(std::min<uint64_t>(uint64_t{256} << 20, memory / 16));
   constexpr size_t kRingsPerReader = 16;
   readers_ = os::MakeThreadPool(std::min<size_t>(4, 1 + set_->rings().size() / kRingsPerReader));
-  unwinders_ = options.unwind_live ? os::MakeThreadPool(0) : std::make_unique<InlineExecutor>();
+  // More than a few have nothing to do: each unwinds over a hundred thousand samples a second.
+  constexpr size_t kMostUnwinders = 8;
+  const size_t unwinders = std::min<size_t>(os::AvailableCpuCount(), kMostUnwinders);
+  unwinders_ = os::MakeThreadPool(options.unwind_live ? unwinders : 1);
   return RoundProcessor::Create(options, set_->events(), *queue_, *unwinders_, counters_);
 }
 
@@ -299,7 +312,7 @@ Status Recording::StartTarget() {
 
 milliseconds Recording::Timeout() const {
   const Clock::time_point now = Clock::now();
-  milliseconds timeout = kRoundTime;
+  milliseconds timeout = round_time_;
   const auto until = [&](Clock::time_point when) {
     timeout = std::min(timeout, std::chrono::ceil<milliseconds>(when - now));
   };
@@ -364,12 +377,17 @@ void Recording::HandleSignals() {
 bool Recording::ShouldEnd() {
   if (child_ != nullptr && child_->Wait(/*block=*/false)) End("command ended");
   if (child_ == nullptr && !options_.system_wide && targets_.AllGone()) End("target ended");
+  if (!ended_by_.empty()) return true;
   if (options_.duration_s &&
       Clock::now() - start_ >= std::chrono::duration<double>(*options_.duration_s)) {
     End("duration");
   }
   if (processor_->reached_max_size()) End("max size");
   if (processor_->failed()) End("write failed");
+  if (!ended_by_.empty()) {
+    end_signal_ = SIGTERM;
+    cut_short_ = true;
+  }
   return !ended_by_.empty();
 }
 
@@ -382,7 +400,7 @@ Status Recording::DrainAll() {
   for (Status& result : results) TRY(std::move(result));
   // One empty round lets go what the sorter held back; more would say nothing.
   const bool quiet = round.bytes() == 0;
-  if (quiet && quiet_round_) {
+  if (quiet && quiet_round_ && !processor_->SwitchIsDue()) {
     queue_->Recycle(std::move(round));
     return {};
   }
@@ -468,13 +486,27 @@ Result<RecordSummary> Recording::Run() {
       notice_("kallsyms and the vDSO are not kept: " + kept.error().ToString());
     }
   }
-  if (child_ != nullptr) {
-    if (end_signal_ != 0) child_->Signal(end_signal_);
-    child_->Wait(/*block=*/true);
-  }
+  if (started) EndCommand();
   if (!started && child_ != nullptr) return NotExecuted(recorded.error());
   TRY(std::move(recorded));
   return Summarise(worked ? finished : worked);
+}
+
+// Waits for the command, after telling it to end where that is ours to do. A further signal ends
+// the waiting, not the command.
+void Recording::EndCommand() {
+  if (child_ == nullptr) return;
+  if (end_signal_ != 0) child_->Signal(end_signal_);
+  const os::Fd ended = OpenPidFd(child_->pid());
+  while (!child_->Wait(/*block=*/false)) {
+    std::array<struct pollfd, 2> fds = {{{.fd = signals_.fd(), .events = POLLIN, .revents = 0},
+                                         {.fd = ended.get(), .events = POLLIN, .revents = 0}}};
+    poll(fds.data(), fds.size(), static_cast<int>(kLongestRound.count()));
+    if (signals_.Next()) {
+      notice_("not waiting for the command, which goes on");
+      return;
+    }
+  }
 }
 
 // The command could not be executed: there is nothing to keep.
@@ -498,7 +530,7 @@ RecordSummary Recording::Summarise(const Status& worked) {
   summary.cpu_s = OwnCpuSeconds() - cpu_at_start_;
   summary.event = set_->events().front().name;
   summary.fallback = fallback_;
-  if (child_ != nullptr) summary.exit_code = child_->Wait(/*block=*/false);
+  if (child_ != nullptr && !cut_short_) summary.exit_code = child_->Wait(/*block=*/false);
   counters_.Add("record.spilled_bytes", queue_->spilled_bytes());
   summary.counters = counters_;
   summary.ended_by = worked ? ended_by_ : worked.error().message;

@@ -13,6 +13,8 @@
 #include "elf/image.h"
 #include "os/file.h"
 #include "os/proc.h"
+#include "record/event_parse.h"
+#include "record/tracing_data.h"
 #include "symfiles/symfiles.h"
 
 namespace stackreel::record {
@@ -140,6 +142,9 @@ RoundProcessor::RoundProcessor(const ProcessorOptions& options,
   Counters ignored;  // we wrote them ourselves
   for (const auto& [feature, bytes] : machine_features_) {
     perfdata::DecodeFeature(feature, bytes, kNativeEndian, session_features_, ignored);
+  }
+  if (auto tracing = ReadTracingData(FindTracefs({}), events_); tracing && !tracing->empty()) {
+    machine_features_[static_cast<uint32_t>(perfdata::Feature::kTracingData)] = std::move(*tracing);
   }
   if (!options_.unwind_live) return;
   files_ = std::make_unique<RecordingFiles>();
@@ -393,14 +398,18 @@ std::vector<uint32_t> RoundProcessor::RunningTasks() const {
 
 // ---- files ----
 
-Status RoundProcessor::SwitchIfDue() {
+bool RoundProcessor::SwitchIsDue() const {
   const SwitchOutput& when = options_.switch_output;
-  if (!when.enabled()) return {};
-  const bool due =
-      switch_requested_.exchange(false) ||
-      (when.bytes != 0 && file_->bytes_written() >= when.bytes) ||
-      (when.time.count() != 0 && std::chrono::steady_clock::now() - file_start_ >= when.time);
-  if (!due) return {};
+  if (!when.enabled()) return false;
+  return switch_requested_ || (when.bytes != 0 && file_bytes_ >= when.bytes) ||
+         (when.time.count() != 0 &&
+          std::chrono::steady_clock::now() - file_start_.load() >= when.time);
+}
+
+Status RoundProcessor::SwitchIfDue() {
+  file_bytes_ = file_->bytes_written();
+  if (!SwitchIsDue()) return {};
+  switch_requested_ = false;
   TRY(CloseFile());
   TRY(CreateFile());
   first_time_ = last_time_ = 0;

@@ -75,6 +75,7 @@ class RoundProcessor {
 
   // From other threads, while Run does its work.
   void RequestSwitch() { switch_requested_ = true; }
+  [[nodiscard]] bool SwitchIsDue() const;
   [[nodiscard]] bool failed() const { return failed_; }
   [[nodiscard]] bool reached_max_size() const { return reached_max_size_; }
 
@@ -126,7 +127,9 @@ class RoundProcessor {
   std::map<uint64_t, Round> held_;  // rounds whose records are not all written
   uint64_t round_ = 0;
   uint64_t first_time_ = 0, last_time_ = 0;
-  std::chrono::steady_clock::time_point file_start_;
+  // Of the current file; read by other threads.
+  std::atomic<std::chrono::steady_clock::time_point> file_start_;
+  std::atomic<uint64_t> file_bytes_ = 0;
   ProcessorTotals totals_;
 
   mutable std::mutex tasks_mutex_;

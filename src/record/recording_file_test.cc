@@ -1,0 +1,111 @@
+#include "record/recording_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "perfdata/reader.h"
+
+namespace stackreel::record {
+namespace {
+
+class RecordingFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = ::testing::TempDir() + "stackreel-recording-XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  [[nodiscard]] std::string Path() const { return folder_ + "/perf.data"; }
+
+  std::string folder_;
+};
+
+perfdata::Event MakeEvent() {
+  perfdata::Event event;
+  event.name = "cpu-clock";
+  event.attr.type = perfdata::kTypeSoftware;
+  event.attr.sample_type = perfdata::kSampleIdentifier | perfdata::kSampleTime;
+  event.attr.flags = perfdata::kAttrSampleIdAll;
+  event.ids = {5};
+  return event;
+}
+
+perfdata::Record MakeComm(uint32_t pid) {
+  perfdata::Record record;
+  record.type = static_cast<uint32_t>(perfdata::RecordType::kComm);
+  record.body = perfdata::Comm{.pid = pid, .tid = pid, .comm = "x"};
+  record.sample_id = perfdata::SampleId();
+  return record;
+}
+
+struct CountingSink : perfdata::RecordSink {
+  Status OnRecord(const perfdata::RawRecord& raw) override {
+    if (raw.record_type() == perfdata::RecordType::kComm) ++comms;
+    return {};
+  }
+  size_t comms = 0;
+};
+
+// How many COMM records can be read, and how reading ended.
+std::pair<size_t, perfdata::ReadEnd> ReadBack(const std::string& path) {
+  auto source = os::OpenSource(path);
+  EXPECT_TRUE(source.has_value());
+  auto reader = perfdata::Reader::Open(**source);
+  EXPECT_TRUE(reader.has_value());
+  CountingSink sink;
+  auto end = (*reader)->ReadAll(sink);
+  EXPECT_TRUE(end.has_value());
+  return {sink.comms, *end};
+}
+
+TEST_F(RecordingFileTest, OldRecordingsAreMovedAwayAndEmptyFilesAreNot) {
+  std::ofstream(Path()) << "old";
+  ASSERT_TRUE(KeepOldRecording(Path()).has_value());
+  EXPECT_FALSE(std::filesystem::exists(Path()));
+  EXPECT_EQ(std::filesystem::file_size(Path() + ".old"), 3u);
+  std::ofstream(Path()) << "";
+  ASSERT_TRUE(KeepOldRecording(Path()).has_value());
+  EXPECT_TRUE(std::filesystem::exists(Path()));
+  EXPECT_EQ(std::filesystem::file_size(Path() + ".old"), 3u);
+  EXPECT_TRUE(KeepOldRecording("/dev/null").has_value());
+  EXPECT_TRUE(std::filesystem::exists("/dev/null"));
+}
+
+TEST_F(RecordingFileTest, IsReadableAtEachRoundWithoutBeingFinished) {
+  for (const int level : {0, 1}) {
+    auto file = RecordingFile::Create(Path(), level, {MakeEvent()}, {});
+    ASSERT_TRUE(file.has_value());
+    for (uint32_t round = 1; round <= 5; ++round) {
+      for (uint32_t i = 0; i < 100; ++i) ASSERT_TRUE((*file)->WriteRecord(MakeComm(i)));
+      ASSERT_TRUE((*file)->EndRound().has_value());
+      const auto [comms, end] = ReadBack(Path());
+      EXPECT_EQ(comms, round * 100u);
+      EXPECT_TRUE(end.unfinished);
+    }
+  }
+}
+
+TEST_F(RecordingFileTest, FinishedFilesAreWhole) {
+  auto file = RecordingFile::Create(Path(), 1, {MakeEvent()}, {});
+  ASSERT_TRUE(file.has_value());
+  for (uint32_t i = 0; i < 1000; ++i) ASSERT_TRUE((*file)->WriteRecord(MakeComm(i)));
+  ASSERT_TRUE((*file)->Finish(MachineFeatures()).has_value());
+  const auto [comms, end] = ReadBack(Path());
+  EXPECT_EQ(comms, 1000u);
+  EXPECT_TRUE(end.complete);
+  EXPECT_FALSE(end.unfinished);
+}
+
+TEST_F(RecordingFileTest, AFullDiskIsAnErrorOnceAndForAll) {
+  auto file = RecordingFile::Create("/dev/full", 0, {MakeEvent()}, {});
+  EXPECT_FALSE(file.has_value());
+  EXPECT_THAT(file.error().message, ::testing::HasSubstr("No space left"));
+}
+
+}  // namespace
+}  // namespace stackreel::record

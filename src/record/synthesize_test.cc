@@ -1,0 +1,167 @@
+#include "record/synthesize.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/byte_writer.h"
+
+namespace stackreel::record {
+namespace {
+
+using perfdata::Record;
+
+class Collector {
+ public:
+  EmitRecord Emit() {
+    return [this](const Record& record) -> Status {
+      records.push_back(record);
+      return {};
+    };
+  }
+  std::vector<Record> records;
+};
+
+TEST(SynthesizeProcess, DescribesThisProcess) {
+  Collector collector;
+  BuildIdReader build_ids;
+  const auto pid = static_cast<uint32_t>(getpid());
+  ASSERT_TRUE(SynthesizeProcess(pid, false, build_ids, collector.Emit()).has_value());
+  ASSERT_GE(collector.records.size(), 3u);
+  const Record& fork = collector.records[0];
+  EXPECT_EQ(fork.type, static_cast<uint32_t>(perfdata::RecordType::kFork));
+  EXPECT_NE(fork.misc & perfdata::kMiscForkExec, 0);
+  EXPECT_EQ(std::get<perfdata::Task>(fork.body).pid, pid);
+  EXPECT_EQ(std::get<perfdata::Comm>(collector.records[1].body).comm, "record_test");
+  const auto here = reinterpret_cast<uint64_t>(&SynthesizeKernel);
+  bool found = false;
+  for (const Record& record : collector.records) {
+    const auto* mmap = std::get_if<perfdata::Mmap2>(&record.body);
+    if (mmap == nullptr) continue;
+    EXPECT_NE(mmap->prot & PROT_EXEC, 0u);
+    if (here < mmap->addr || here >= mmap->addr + mmap->len) continue;
+    found = true;
+    EXPECT_TRUE(mmap->filename.ends_with("/record_test"));
+    EXPECT_NE(record.misc & perfdata::kMiscMmapBuildId, 0);
+    EXPECT_EQ(mmap->build_id, *build_ids.Read(0, mmap->filename));
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST(SynthesizeProcess, DataMappingsOnRequestAndMarked) {
+  Collector collector;
+  BuildIdReader build_ids;
+  ASSERT_TRUE(SynthesizeProcess(static_cast<uint32_t>(getpid()), true, build_ids, collector.Emit())
+                  .has_value());
+  EXPECT_TRUE(std::ranges::any_of(collector.records, [](const Record& record) {
+    const auto* mmap = std::get_if<perfdata::Mmap2>(&record.body);
+    return mmap != nullptr && (mmap->prot & PROT_EXEC) == 0 &&
+           (record.misc & perfdata::kMiscMmapData) != 0;
+  }));
+}
+
+TEST(SynthesizeProcess, AProcessThatIsGoneGivesNothing) {
+  Collector collector;
+  BuildIdReader build_ids;
+  EXPECT_TRUE(SynthesizeProcess(1u << 30, false, build_ids, collector.Emit()).has_value());
+  EXPECT_TRUE(collector.records.empty());
+}
+
+TEST(MappingName, AnonymousMemoryHasAName) {
+  EXPECT_EQ(MappingName(""), "//anon");
+  EXPECT_EQ(MappingName("[heap]"), "[heap]");
+  EXPECT_EQ(MappingName("/a (deleted)"), "/a (deleted)");
+}
+
+std::vector<uint8_t> Note(uint32_t type, std::string_view name, const std::vector<uint8_t>& desc) {
+  ByteWriter out;
+  out.U32(static_cast<uint32_t>(name.size() + 1));
+  out.U32(static_cast<uint32_t>(desc.size()));
+  out.U32(type);
+  out.Text(name);
+  out.U8(0);
+  out.AlignTo(4);
+  out.Bytes(desc);
+  out.AlignTo(4);
+  return out.Take();
+}
+
+TEST(BuildIdOfNotes, FindsTheOneNoteAmongOthers) {
+  std::vector<uint8_t> notes = Note(1, "Linux", {1, 2, 3});
+  const auto id = Note(3, "GNU", {0xaa, 0xbb, 0xcc, 0xdd});
+  notes.insert(notes.end(), id.begin(), id.end());
+  EXPECT_EQ(BuildIdOfNotes(notes)->ToHex(), "aabbccdd");
+  for (size_t size = 0; size < notes.size(); ++size) {
+    EXPECT_FALSE(BuildIdOfNotes(ByteView(notes).first(size)).has_value()) << size;
+  }
+}
+
+// A machine with a kernel and modules.
+class KernelImageTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = ::testing::TempDir() + "stackreel-kernel-XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+    folders_ = {.proc = folder_ + "/proc", .sys = folder_ + "/sys", .modules = folder_ + "/lib"};
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void Put(const std::string& name, std::string_view text) const {
+    const std::filesystem::path path = folder_ + "/" + name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  }
+  std::string folder_;
+  KernelFolders folders_;
+};
+
+TEST_F(KernelImageTest, TextModulesAndBuildIds) {
+  Put("proc/kallsyms",
+      "0000000000000000 A fixed_percpu_data\n"
+      "ffffffff81000000 T _stext\nffffffff81000000 T _text\n"
+      "ffffffff82000000 T _etext\nffffffffc0001000 t helper\t[foo_bar]\n");
+  Put("proc/modules",
+      "foo_bar 16384 1 - Live 0xffffffffc0001000 (OE)\n"
+      "other 8192 0 - Live 0xffffffffc0000000\n"
+      "hidden 8192 0 - Live 0x0000000000000000\nbroken\n");
+  const auto note = Note(3, "GNU", {1, 2});
+  Put("sys/kernel/notes", AsText(note));
+  Put("sys/module/foo_bar/notes/.note.gnu.build-id", AsText(note));
+  const auto kernel = ReadKernelImage(folders_);
+  ASSERT_TRUE(kernel.has_value());
+  EXPECT_EQ(kernel->text_start, 0xffffffff81000000u);
+  EXPECT_EQ(kernel->text_end, 0xffffffff82000000u);
+  EXPECT_EQ(kernel->reference_symbol, "_text");
+  EXPECT_EQ(kernel->build_id->ToHex(), "0102");
+  ASSERT_EQ(kernel->modules.size(), 2u);
+  EXPECT_EQ(kernel->modules[0].name, "other");
+  EXPECT_EQ(kernel->modules[1].path, "[foo_bar]");
+  EXPECT_EQ(kernel->modules[1].build_id->ToHex(), "0102");
+
+  Collector collector;
+  ASSERT_TRUE(SynthesizeKernel(*kernel, collector.Emit()).has_value());
+  ASSERT_EQ(collector.records.size(), 3u);
+  const auto& mmap = std::get<perfdata::Mmap>(collector.records[0].body);
+  EXPECT_EQ(mmap.pid, static_cast<uint32_t>(-1));
+  EXPECT_EQ(mmap.filename, "[kernel.kallsyms]_text");
+  EXPECT_EQ(mmap.pgoff, 0xffffffff81000000u);
+  EXPECT_EQ(mmap.len, 0x1000000u);
+  EXPECT_NE(collector.records[2].misc & perfdata::kMiscMmapBuildId, 0);
+}
+
+TEST_F(KernelImageTest, HiddenAddressesGiveNoKernel) {
+  Put("proc/kallsyms", "0000000000000000 T _stext\n0000000000000000 T _text\n");
+  const auto kernel = ReadKernelImage(folders_);
+  ASSERT_TRUE(kernel.has_value());
+  Collector collector;
+  ASSERT_TRUE(SynthesizeKernel(*kernel, collector.Emit()).has_value());
+  EXPECT_TRUE(collector.records.empty());
+}
+
+}  // namespace
+}  // namespace stackreel::record
