@@ -80,6 +80,20 @@ std::optional<Caller> FollowScanned(const UnwindInput& input, const ScannedFrame
   return caller;
 }
 
+template <class Cpu>
+std::optional<Caller> FollowInnermostByScan(const UnwindInput& input, uint64_t pc, uint64_t sp,
+                                            std::optional<uint64_t> fp) {
+  const UnwindMapping* mapping = input.maps->Find(pc);
+  if (mapping == nullptr || mapping->module == nullptr) return std::nullopt;
+  const auto scanned = ScanCode(*mapping->module, Svma(pc - mapping->bias), Cpu::kWordSize);
+  if (!scanned) return std::nullopt;
+  return FollowScanned<Cpu>(input, *scanned, sp, fp);
+}
+
+template std::optional<Caller> FollowInnermostByScan<Cpu64>(const UnwindInput&, uint64_t, uint64_t,
+                                                            std::optional<uint64_t>);
+template std::optional<Caller> FollowInnermostByScan<Cpu32>(const UnwindInput&, uint64_t, uint64_t,
+                                                            std::optional<uint64_t>);
 template std::optional<Caller> FollowFramePointer<Cpu64>(const UnwindInput&, uint64_t, uint64_t);
 template std::optional<Caller> FollowFramePointer<Cpu32>(const UnwindInput&, uint64_t, uint64_t);
 template std::optional<Caller> FollowScanned<Cpu64>(const UnwindInput&, const ScannedFrame&,

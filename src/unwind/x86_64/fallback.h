@@ -37,6 +37,12 @@ template <class Cpu>
 std::optional<Caller> FollowScanned(const UnwindInput& input, const ScannedFrame& scanned,
                                     uint64_t sp, std::optional<uint64_t> fp);
 
+// The caller by scanning the innermost function, whose CFI led to no code: some hand-written
+// functions have wrong CFI.
+template <class Cpu>
+std::optional<Caller> FollowInnermostByScan(const UnwindInput& input, uint64_t pc, uint64_t sp,
+                                            std::optional<uint64_t> fp);
+
 template <class Cpu>
 bool ReadWord(const StackView& stack, uint64_t address, uint64_t& value) {
   if constexpr (Cpu::kWordSize == 8) {

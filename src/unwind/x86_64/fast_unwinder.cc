@@ -186,29 +186,32 @@ std::optional<StackEnd> FastUnwinder<Cpu>::Fallback(const UnwindInput& input, co
     }
     chain_ended = caller->fp == 0;
   }
-  ++counts_.frame_pointer_steps;
-  state = {caller->pc, caller->sp,  caller->fp.value_or(0),    caller->fp.has_value(),
-           false,      chain_ended, FrameOrigin::kFramePointer};
+  MoveTo(*caller, chain_ended, state);
   return std::nullopt;
 }
 
 template <class Cpu>
-bool FastUnwinder<Cpu>::RescueFirst(const UnwindInput& input, const State& first, State& state) {
-  const UnwindMapping* mapping = input.maps->Find(first.pc);
-  if (state.origin == FrameOrigin::kFramePointer || mapping == nullptr ||
-      mapping->module == nullptr) {
-    return false;
-  }
-  const auto scanned = ScanCode(*mapping->module, Svma(first.pc - mapping->bias), Cpu::kWordSize);
-  if (!scanned) return false;
+bool FastUnwinder<Cpu>::RescueInnermost(const UnwindInput& input, const State& first,
+                                        State& state) {
+  if (state.origin != FrameOrigin::kCfi) return false;
   std::optional<uint64_t> fp;
   if (first.fp_known) fp = first.fp;
-  const auto caller = FollowScanned<Cpu>(input, *scanned, first.sp, fp);
+  const auto caller = FollowInnermostByScan<Cpu>(input, first.pc, first.sp, fp);
   if (!caller) return false;
-  ++counts_.frame_pointer_steps;
-  state = {caller->pc, caller->sp, caller->fp.value_or(0),    caller->fp.has_value(),
-           false,      false,      FrameOrigin::kFramePointer};
+  MoveTo(*caller, /*chain_ended=*/false, state);
   return true;
+}
+
+template <class Cpu>
+void FastUnwinder<Cpu>::MoveTo(const Caller& caller, bool chain_ended, State& state) {
+  ++counts_.frame_pointer_steps;
+  state.pc = caller.pc;
+  state.sp = caller.sp;
+  state.fp = caller.fp.value_or(0);
+  state.fp_known = caller.fp.has_value();
+  state.exact = false;
+  state.chain_ended = chain_ended;
+  state.origin = FrameOrigin::kFramePointer;
 }
 
 template <class Cpu>
@@ -234,7 +237,7 @@ std::optional<StackEnd> FastUnwinder<Cpu>::Unwind(const UnwindInput& input,
     if (state.pc == static_cast<typename Cpu::Word>(-1)) return StackEnd::kNoMapping;
     const FastRule& rule = FindRule(input, state);
     if (rule.kind == FastKind::kNoMapping && n != 0) {
-      if (n != 1 || !RescueFirst(input, first, state)) return StackEnd::kNoMapping;
+      if (n != 1 || !RescueInnermost(input, first, state)) return StackEnd::kNoMapping;
       n = 0;
       continue;
     }

@@ -9,6 +9,7 @@
 #include "unwind/pc_cache.h"
 #include "unwind/rule_table.h"
 #include "unwind/unwind.h"
+#include "unwind/x86_64/fallback.h"
 #include "unwind/x86_64/fast_rule.h"
 
 namespace stackreel::unwind::x86_64 {
@@ -37,9 +38,9 @@ class FastUnwinder {
   std::optional<StackEnd> ApplySignal(const UnwindInput& input, const FastRule& rule, State& state);
   std::optional<StackEnd> Fallback(const UnwindInput& input, const FastRule& rule, State& state);
 
-  // The innermost function's CFI led to no code: some hand-written functions have wrong CFI. Asks
-  // the code itself.
-  bool RescueFirst(const UnwindInput& input, const State& first, State& state);
+  // The innermost function's CFI led to no code: leaves it by its code instead.
+  bool RescueInnermost(const UnwindInput& input, const State& first, State& state);
+  void MoveTo(const Caller& caller, bool chain_ended, State& state);
 
   Counts& counts_;
   PcCache cache_;

@@ -206,6 +206,30 @@ std::optional<StackEnd> FullUnwinder<Cpu>::ApplyTrampoline(const UnwindInput& in
 }
 
 template <class Cpu>
+void FullUnwinder<Cpu>::MoveTo(const Caller& caller, bool chain_ended, State& state) {
+  ++counts_.frame_pointer_steps;
+  state.known = 0;  // what else the function saved is not known
+  state.Set(Cpu::kIp, caller.pc);
+  state.Set(Cpu::kSp, caller.sp);
+  if (caller.fp) state.Set(Cpu::kBp, *caller.fp);
+  state.exact = false;
+  state.chain_ended = chain_ended;
+  state.origin = FrameOrigin::kFramePointer;
+}
+
+template <class Cpu>
+bool FullUnwinder<Cpu>::RescueInnermost(const UnwindInput& input, const State& first,
+                                        State& state) {
+  if (state.origin != FrameOrigin::kCfi) return false;
+  std::optional<uint64_t> fp;
+  if (first.Has(Cpu::kBp)) fp = first.values[Cpu::kBp];
+  const auto caller = FollowInnermostByScan<Cpu>(input, first.pc(), first.sp(), fp);
+  if (!caller) return false;
+  MoveTo(*caller, /*chain_ended=*/false, state);
+  return true;
+}
+
+template <class Cpu>
 std::optional<StackEnd> FullUnwinder<Cpu>::Fallback(const UnwindInput& input, const Rule& rule,
                                                     State& state) {
   std::optional<uint64_t> fp;
@@ -221,14 +245,7 @@ std::optional<StackEnd> FullUnwinder<Cpu>::Fallback(const UnwindInput& input, co
     if (!caller) return StackEnd::kNoCfi;
     chain_ended = caller->fp == 0;
   }
-  ++counts_.frame_pointer_steps;
-  state.known = 0;  // what else the function saved is not known
-  state.Set(Cpu::kIp, caller->pc);
-  state.Set(Cpu::kSp, caller->sp);
-  if (caller->fp) state.Set(Cpu::kBp, *caller->fp);
-  state.exact = false;
-  state.chain_ended = chain_ended;
-  state.origin = FrameOrigin::kFramePointer;
+  MoveTo(*caller, chain_ended, state);
   return std::nullopt;
 }
 
@@ -265,13 +282,18 @@ StackEnd FullUnwinder<Cpu>::Unwind(const UnwindInput& input, std::vector<Frame>&
     const unsigned perf_reg = Cpu::kPerfOfDwarf[reg];
     if (input.registers.Has(perf_reg)) state.Set(reg, input.registers.values[perf_reg]);
   }
+  const State first = state;
   for (size_t n = 0;; ++n) {
     const uint64_t pc = state.pc();
     if (pc == 0) return StackEnd::kRoot;
     if (pc == static_cast<typename Cpu::Word>(-1)) return StackEnd::kNoMapping;
     const UnwindMapping* mapping = input.maps->Find(state.exact ? pc : pc - 1);
     if (mapping != nullptr && !mapping->executable) mapping = nullptr;
-    if (mapping == nullptr && n != 0) return StackEnd::kNoMapping;
+    if (mapping == nullptr && n != 0) {
+      if (n != 1 || !RescueInnermost(input, first, state)) return StackEnd::kNoMapping;
+      n = 0;
+      continue;
+    }
     if (n == input.max_frames) return StackEnd::kLimit;
     static const UnwindMapping kNowhere;
     const Rule& rule = FindRule(mapping == nullptr ? kNowhere : *mapping, state);

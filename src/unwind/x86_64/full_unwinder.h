@@ -12,6 +12,7 @@
 #include "unwind/counts.h"
 #include "unwind/unwind.h"
 #include "unwind/x86_64/code_scan.h"
+#include "unwind/x86_64/fallback.h"
 #include "unwind/x86_64/registers.h"
 #include "unwind/x86_64/trampoline.h"
 
@@ -76,6 +77,9 @@ class FullUnwinder {
   std::optional<StackEnd> ApplyTrampoline(const UnwindInput& input,
                                           const SavedRegisters<Cpu>& layout, State& state);
   std::optional<StackEnd> Fallback(const UnwindInput& input, const Rule& rule, State& state);
+  // As in FastUnwinder.
+  bool RescueInnermost(const UnwindInput& input, const State& first, State& state);
+  void MoveTo(const Caller& caller, bool chain_ended, State& state);
 
   Counts& counts_;
   std::unordered_map<Key, Rule, KeyHash> rules_;
