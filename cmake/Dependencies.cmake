@@ -10,6 +10,14 @@ pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd>=1.5)
 pkg_check_modules(libdw REQUIRED IMPORTED_TARGET libdw>=0.188)
 pkg_check_modules(libelf REQUIRED IMPORTED_TARGET libelf>=0.188)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash>=0.8)
+# Demangling as perf does it: without parameters, and Rust's both schemes. Linked statically; its
+# licence (LGPL) has an exception for that.
+find_path(LIBIBERTY_INCLUDE_DIR libiberty/demangle.h REQUIRED)
+find_library(LIBIBERTY_LIBRARY iberty REQUIRED)
+add_library(libiberty UNKNOWN IMPORTED)
+set_target_properties(libiberty PROPERTIES IMPORTED_LOCATION ${LIBIBERTY_LIBRARY}
+                      INTERFACE_INCLUDE_DIRECTORIES ${LIBIBERTY_INCLUDE_DIR}/libiberty
+                      INTERFACE_COMPILE_DEFINITIONS HAVE_DECL_BASENAME=1)
 if(STACKREEL_TESTS)
   find_package(GTest 1.12 REQUIRED)
   include(GoogleTest)

@@ -17,7 +17,7 @@ differs that none of these faults of perf explains; how often each was met is pr
                       it knew of a process before it forked or called exec
   old-program         a frame of the program that called exec, whose mappings perf keeps
   plt-by-position     a PLT stub named by its position among the relocations, not by the slot it
-                      jumps through
+                      jumps through, or taken for the symbol before it
   foreign-kernel      functions of the running kernel for a recording of another one
   unasked-symbols     functions printed in pipe mode though only ip was asked for
 
@@ -151,7 +151,7 @@ class Comparison:
         if not self.is_this_kernel and "[unknown]" in b and is_kernel(b):
             self.faults["foreign-kernel"] += 1
             return True
-        if "@plt" in b and ("@plt" in a or "[unknown]" in a):
+        if "@plt" in b:
             self.faults["plt-by-position"] += 1
             return True
         if index > 1 and (symbol_of(a).endswith("+0x0") or "+0x" not in symbol_of(a)):

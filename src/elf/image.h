@@ -82,6 +82,31 @@ struct DebugAltLink {
   BuildId build_id;
 };
 
+// Walks a symbol table without a copy of it.
+class SymbolCursor {
+ public:
+  SymbolCursor() = default;
+  SymbolCursor(ByteView table, ByteView names, size_t entry_size, Class elf_class, Endian endian)
+      : table_(table),
+        names_(AsText(names)),
+        entry_size_(entry_size),
+        class_(elf_class),
+        endian_(endian) {}
+  // How many entries there are, entry 0 (which is reserved) among them.
+  [[nodiscard]] size_t count() const { return entry_size_ == 0 ? 0 : table_.size() / entry_size_; }
+  // The next entry, from 0 on; false at the end. A name that is not in the string table is empty
+  // and has null data.
+  bool Next(Symbol* symbol);
+
+ private:
+  ByteView table_;
+  std::string_view names_;
+  size_t entry_size_ = 0;
+  size_t next_ = 0;
+  Class class_ = Class::k64;
+  Endian endian_ = Endian::kLittle;
+};
+
 class ImageParser;
 
 class Image {
@@ -114,8 +139,9 @@ class Image {
   // All symbols of .symtab, or of .dynsym; undefined ones too. Bad entries are left out.
   [[nodiscard]] std::vector<Symbol> ReadSymtab() const { return ReadSymbols(/*SHT_SYMTAB*/ 2); }
   [[nodiscard]] std::vector<Symbol> ReadDynsym() const { return ReadSymbols(/*SHT_DYNSYM*/ 11); }
-  // .dynsym as relocations index it: entry 0 and bad entries are there, with empty names.
-  [[nodiscard]] std::vector<Symbol> ReadDynsymTable() const;
+  // The same tables, entry by entry.
+  [[nodiscard]] SymbolCursor Symtab() const { return Symbols(/*SHT_SYMTAB*/ 2); }
+  [[nodiscard]] SymbolCursor Dynsym() const { return Symbols(/*SHT_DYNSYM*/ 11); }
 
   // From a PT_NOTE or SHT_NOTE.
   [[nodiscard]] std::optional<BuildId> ReadBuildId() const;
@@ -132,7 +158,7 @@ class Image {
   friend class ImageParser;
   Image() = default;
   [[nodiscard]] std::vector<Symbol> ReadSymbols(uint32_t section_type) const;
-  [[nodiscard]] std::vector<Symbol> ReadSymbolTable(uint32_t section_type) const;
+  [[nodiscard]] SymbolCursor Symbols(uint32_t section_type) const;
 
   ByteView bytes_;
   Class class_ = Class::k64;

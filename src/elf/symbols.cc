@@ -35,34 +35,37 @@ Symbol ReadSymbol(ByteReader& reader, Class elf_class, uint32_t* name_offset) {
 
 }  // namespace
 
-std::vector<Symbol> Image::ReadSymbolTable(uint32_t section_type) const {
-  std::vector<Symbol> symbols;
-  const auto section = std::ranges::find(sections_, section_type, &Section::type);
-  if (section == sections_.end() || section->link >= sections_.size()) return symbols;
-  const std::string_view names = AsText(RawBytes(sections_[section->link]));
-  const ByteView bytes = RawBytes(*section);
-  const size_t least = class_ == Class::k64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
-  const size_t entry_size = std::max<uint64_t>(section->entry_size, least);
-  const size_t count = bytes.size() / entry_size;
-  symbols.resize(count);
-  for (size_t i = 1; i < count; ++i) {
-    ByteReader reader(bytes.subspan(i * entry_size, least), endian_);
-    uint32_t name_offset = 0;
-    symbols[i] = ReadSymbol(reader, class_, &name_offset);
-    if (name_offset >= names.size()) continue;
-    const size_t end = names.find('\0', name_offset);
-    if (end == std::string_view::npos) continue;
-    symbols[i].name = names.substr(name_offset, end - name_offset);
+bool SymbolCursor::Next(Symbol* symbol) {
+  if (next_ >= count()) return false;
+  ByteReader reader(table_.subspan(next_++ * entry_size_, entry_size_), endian_);
+  uint32_t name_offset = 0;
+  *symbol = ReadSymbol(reader, class_, &name_offset);
+  if (name_offset < names_.size()) {
+    const size_t end = names_.find('\0', name_offset);
+    if (end != std::string_view::npos) {
+      symbol->name = names_.substr(name_offset, end - name_offset);
+    }
   }
-  return symbols;
+  return true;
 }
 
-std::vector<Symbol> Image::ReadDynsymTable() const { return ReadSymbolTable(SHT_DYNSYM); }
+SymbolCursor Image::Symbols(uint32_t section_type) const {
+  const auto section = std::ranges::find(sections_, section_type, &Section::type);
+  if (section == sections_.end() || section->link >= sections_.size()) return {};
+  const size_t least = class_ == Class::k64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
+  return {RawBytes(*section), RawBytes(sections_[section->link]),
+          std::max<uint64_t>(section->entry_size, least), class_, endian_};
+}
 
 std::vector<Symbol> Image::ReadSymbols(uint32_t section_type) const {
-  std::vector<Symbol> symbols = ReadSymbolTable(section_type);
-  // Entry 0 is reserved; a name outside the string table has null data, an empty one has not.
-  std::erase_if(symbols, [](const Symbol& symbol) { return symbol.name.data() == nullptr; });
+  SymbolCursor cursor = Symbols(section_type);
+  std::vector<Symbol> symbols;
+  symbols.reserve(cursor.count());
+  Symbol symbol;
+  cursor.Next(&symbol);  // entry 0 is reserved
+  while (cursor.Next(&symbol)) {
+    if (symbol.name.data() != nullptr) symbols.push_back(symbol);
+  }
   return symbols;
 }
 

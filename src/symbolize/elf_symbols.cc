@@ -43,9 +43,9 @@ bool Names(const elf::Image& image, const elf::Symbol& symbol) {
   }
 }
 
-void AddSymbols(const elf::Image& image, const std::vector<elf::Symbol>& symbols,
-                SymbolTableBuilder& builder) {
-  for (const elf::Symbol& symbol : symbols) {
+void AddSymbols(const elf::Image& image, elf::SymbolCursor symbols, SymbolTableBuilder& builder) {
+  elf::Symbol symbol;
+  while (symbols.Next(&symbol)) {
     if (!Names(image, symbol)) continue;
     const uint64_t end = symbol.value + symbol.size;
     builder.Add({.start = symbol.value,
@@ -60,20 +60,21 @@ void AddSymbols(const elf::Image& image, const std::vector<elf::Symbol>& symbols
 
 SymbolTable SymbolTable::FromElf(const elf::Image* main, const elf::Image* debug) {
   SymbolTableBuilder builder;
-  if (debug != nullptr) AddSymbols(*debug, debug->ReadSymtab(), builder);
-  if (main != nullptr && builder.size() == 0) AddSymbols(*main, main->ReadSymtab(), builder);
+  if (debug != nullptr) AddSymbols(*debug, debug->Symtab(), builder);
+  if (main != nullptr && builder.size() == 0) AddSymbols(*main, main->Symtab(), builder);
   std::vector<uint8_t> mini;  // outlives the builder's use of its names
   if (main != nullptr && builder.size() == 0) {
     if (auto bytes = main->ReadGnuDebugdata()) {
       mini = std::move(*bytes);
       if (const auto inner = elf::Image::Parse(mini)) {
-        AddSymbols(*inner, inner->ReadSymtab(), builder);
+        AddSymbols(*inner, inner->Symtab(), builder);
       }
     }
   }
-  if (main != nullptr) AddSymbols(*main, main->ReadDynsym(), builder);
   builder.Settle(UnsizedEnd::kNextSymbol);
   if (main != nullptr) {
+    AddSymbols(*main, main->Dynsym(), builder);
+    builder.Settle(UnsizedEnd::kNextSymbol);
     AddPltSymbols(*main, builder);
     builder.Settle(UnsizedEnd::kNextSymbol);
   }

@@ -1,11 +1,13 @@
 #include "symbolize/plt.h"
 
 #include <elf.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/byte_reader.h"
@@ -14,86 +16,123 @@ namespace stackreel::symbolize {
 
 namespace {
 
-// GOT slot → name of the symbol that the dynamic linker puts there; "" where it puts what a
-// function of the file itself chooses (an ifunc).
-using SlotNames = std::unordered_map<uint64_t, std::string_view>;
+// A stub is known by the GOT slot it jumps through, whatever linker laid it out.
+struct Stub {
+  uint64_t start = 0;
+  std::string_view name;
+};
 
-// Relocation types that fill a slot with a symbol's address (psABI of each machine).
-bool FillsSlot(uint16_t machine, uint32_t type) {
-  if (machine == EM_X86_64) return type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT;
-  return type == R_AARCH64_JUMP_SLOT || type == R_AARCH64_GLOB_DAT;
+// Whose address the dynamic linker puts into GOT slots; "" where an IFUNC without a name decides.
+struct SlotNames {
+  std::unordered_map<uint64_t, std::string_view> by_slot;
+  std::vector<std::string_view> by_index;  // in the order of .rela.plt
+};
+
+enum class SlotKind : uint8_t { kOther, kSymbol, kResolver };
+
+// psABI of x86-64 and of arm64, "Relocation": slots that get a symbol's address, or what an IFUNC's
+// resolver at the addend returns.
+SlotKind KindOf(uint16_t machine, uint64_t type) {
+  if (machine == EM_X86_64) {
+    if (type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT) return SlotKind::kSymbol;
+    return type == R_X86_64_IRELATIVE ? SlotKind::kResolver : SlotKind::kOther;
+  }
+  if (type == R_AARCH64_JUMP_SLOT || type == R_AARCH64_GLOB_DAT) return SlotKind::kSymbol;
+  return type == R_AARCH64_IRELATIVE ? SlotKind::kResolver : SlotKind::kOther;
 }
 
-SlotNames ReadSlotNames(const elf::Image& image) {
+SlotNames ReadSlotNames(const elf::Image& image, const SymbolTableBuilder& builder) {
   SlotNames names;
-  const std::vector<elf::Symbol> symbols = image.ReadDynsymTable();
+  std::vector<std::string_view> symbols;  // names, by index in .dynsym
+  elf::SymbolCursor dynsym = image.Dynsym();
+  symbols.reserve(dynsym.count());
+  for (elf::Symbol symbol; dynsym.Next(&symbol);) symbols.push_back(symbol.name);
   for (const elf::Section& section : image.sections()) {
     if (section.type != SHT_RELA) continue;
     ByteReader reader(image.RawBytes(section), image.endian());
     while (reader.remaining() >= sizeof(Elf64_Rela)) {
       const uint64_t slot = reader.U64();
       const uint64_t info = reader.U64();
-      reader.Skip(8);  // r_addend
-      const uint64_t index = ELF64_R_SYM(info);
-      const auto type = static_cast<uint32_t>(ELF64_R_TYPE(info));
-      if (type == R_X86_64_IRELATIVE && image.machine() == EM_X86_64) names.emplace(slot, "");
-      if (!FillsSlot(image.machine(), type)) continue;
-      if (index == 0 || index >= symbols.size() || symbols[index].name.empty()) continue;
-      names.emplace(slot, symbols[index].name);
+      const uint64_t addend = reader.U64();
+      std::string_view name;
+      const SlotKind kind = KindOf(image.machine(), ELF64_R_TYPE(info));
+      switch (kind) {
+        case SlotKind::kSymbol:
+          if (ELF64_R_SYM(info) < symbols.size()) name = symbols[ELF64_R_SYM(info)];
+          break;
+        case SlotKind::kResolver:
+          name = builder.NameAt(addend);
+          break;
+        case SlotKind::kOther:
+          break;
+      }
+      if (section.name == ".rela.plt") names.by_index.push_back(name);
+      if (!name.empty() || kind == SlotKind::kResolver) names.by_slot.emplace(slot, name);
     }
   }
   return names;
 }
 
-// x86-64: the slot of the first "jmp *disp32(%rip)" (ff 25) of a stub.
-std::optional<uint64_t> SlotOfX86Stub(ByteView stub, uint64_t address) {
-  for (size_t i = 0; i + 6 <= stub.size(); ++i) {
-    if (stub[i] != 0xff || stub[i + 1] != 0x25) continue;
-    const auto displacement = LoadUnaligned<int32_t>(&stub[i + 2], Endian::kLittle);
-    return address + i + 6 + static_cast<uint64_t>(int64_t{displacement});
-  }
-  return std::nullopt;
+std::optional<std::string_view> Lookup(const SlotNames& names, uint64_t slot) {
+  const auto it = names.by_slot.find(slot);
+  if (it == names.by_slot.end()) return std::nullopt;
+  return it->second;
 }
 
-// arm64: "adrp x16, PAGE" followed by "ldr x17, [x16, #OFFSET]", anywhere in the stub.
-std::optional<uint64_t> SlotOfArm64Stub(ByteView stub, uint64_t address) {
-  for (size_t i = 0; i + 8 <= stub.size(); i += 4) {
-    const auto adrp = LoadUnaligned<uint32_t>(&stub[i], Endian::kLittle);
-    const auto ldr = LoadUnaligned<uint32_t>(&stub[i + 4], Endian::kLittle);
+// "jmp *disp32(%rip)" ff 25, or a retpoline's "mov disp32(%rip), %r11" 4c 8b 1d. Stubs are aligned
+// to 8 bytes, and in them only endbr64 and prefixes stand before that.
+std::vector<Stub> FindX86Stubs(ByteView code, uint64_t svma, const SlotNames& names) {
+  std::vector<Stub> stubs;
+  for (size_t i = 0; i + 7 <= code.size(); ++i) {
+    size_t length = 0;
+    if (code[i] == 0xff && code[i + 1] == 0x25) {
+      length = 2;
+    } else if (code[i] == 0x4c && code[i + 1] == 0x8b && code[i + 2] == 0x1d) {
+      length = 3;
+    } else {
+      continue;
+    }
+    if (i + length + 4 > code.size()) break;
+    const int64_t displacement = LoadUnaligned<int32_t>(&code[i + length], Endian::kLittle);
+    const auto name = Lookup(names, svma + i + length + 4 + static_cast<uint64_t>(displacement));
+    if (name) stubs.push_back({svma + i / 8 * 8, *name});
+  }
+  return stubs;
+}
+
+// Stubs of a .plt beside a .plt.sec only bind lazily: "[endbr64;] push $INDEX", 16 bytes each.
+std::vector<Stub> FindX86LazyStubs(ByteView code, uint64_t svma, const SlotNames& names) {
+  std::vector<Stub> stubs;
+  constexpr size_t kEndbr = 4;
+  for (size_t i = 0; i + 16 <= code.size(); i += 16) {
+    const size_t push = code[i] == 0xf3 ? i + kEndbr : i;
+    if (code[push] != 0x68) continue;
+    const auto index = LoadUnaligned<uint32_t>(&code[push + 1], Endian::kLittle);
+    if (index >= names.by_index.size() || names.by_index[index].empty()) continue;
+    stubs.push_back({svma + i, names.by_index[index]});
+  }
+  return stubs;
+}
+
+// "adrp x16, PAGE" followed by "ldr x17, [x16, #OFFSET]"; "bti c" may stand before.
+std::vector<Stub> FindArm64Stubs(ByteView code, uint64_t svma, const SlotNames& names) {
+  constexpr uint32_t kBtiC = 0xd503245f;
+  std::vector<Stub> stubs;
+  for (size_t i = 0; i + 8 <= code.size(); i += 4) {
+    const auto adrp = LoadUnaligned<uint32_t>(&code[i], Endian::kLittle);
+    const auto ldr = LoadUnaligned<uint32_t>(&code[i + 4], Endian::kLittle);
     if ((adrp & 0x9f00001f) != 0x90000010 || (ldr & 0xffc003ff) != 0xf9400211) continue;
-    const uint32_t immediate = ((adrp >> 5) & 0x7ffff) << 2 | ((adrp >> 29) & 3);
-    // 21 bits, signed, counting pages.
-    const int64_t pages = static_cast<int64_t>(uint64_t{immediate} << 43) >> 43;
-    const uint64_t page = ((address + i) & ~uint64_t{0xfff}) + static_cast<uint64_t>(pages * 4096);
-    return page + uint64_t{(ldr >> 10) & 0xfff} * 8;
+    // 21 bits, signed, counting pages: bits 23..5 above bits 30..29.
+    const uint64_t immediate = uint64_t{(adrp >> 5) & 0x7ffff} << 2 | ((adrp >> 29) & 3);
+    const auto pages = static_cast<uint64_t>(static_cast<int64_t>(immediate << 43) >> 43);
+    const uint64_t slot =
+        ((svma + i) & ~uint64_t{0xfff}) + pages * 4096 + uint64_t{(ldr >> 10) & 0xfff} * 8;
+    const auto name = Lookup(names, slot);
+    if (!name) continue;
+    const bool bti = i >= 4 && LoadUnaligned<uint32_t>(&code[i - 4], Endian::kLittle) == kBtiC;
+    stubs.push_back({svma + (bti ? i - 4 : i), *name});
   }
-  return std::nullopt;
-}
-
-uint64_t StubSize(const elf::Image& image, const elf::Section& section) {
-  const uint64_t stated = section.entry_size;
-  if (image.machine() == EM_AARCH64) return stated == 24 ? 24 : 16;
-  if (stated == 8 || stated == 16) return stated;
-  return section.name == ".plt.got" ? 8 : 16;
-}
-
-void AddStubs(const elf::Image& image, const elf::Section& section, const SlotNames& names,
-              SymbolTableBuilder& builder) {
-  const ByteView bytes = image.RawBytes(section);
-  const uint64_t size = StubSize(image, section);
-  const bool arm64 = image.machine() == EM_AARCH64;
-  for (uint64_t at = arm64 && section.name == ".plt" ? 32 : 0; at + size <= bytes.size();
-       at += size) {
-    const uint64_t address = section.addr + at;
-    const ByteView stub = bytes.subspan(at, size);
-    const auto slot = arm64 ? SlotOfArm64Stub(stub, address) : SlotOfX86Stub(stub, address);
-    if (!slot) continue;
-    const auto name = names.find(*slot);
-    if (name == names.end()) continue;
-    builder.AddNamed(
-        {.start = address, .end = address + size, .type = STT_FUNC, .binding = STB_GLOBAL},
-        std::string(name->second) + "@plt");
-  }
+  return stubs;
 }
 
 }  // namespace
@@ -101,13 +140,29 @@ void AddStubs(const elf::Image& image, const elf::Section& section, const SlotNa
 void AddPltSymbols(const elf::Image& image, SymbolTableBuilder& builder) {
   if (image.elf_class() != elf::Class::k64 || image.endian() != Endian::kLittle) return;
   if (image.machine() != EM_X86_64 && image.machine() != EM_AARCH64) return;
-  SlotNames names;
+  std::optional<SlotNames> names;
+  std::vector<std::pair<SymbolCandidate, std::string>> found;
   for (const elf::Section& section : image.sections()) {
-    if (section.name != ".plt" && section.name != ".plt.sec" && section.name != ".plt.got")
+    if (section.name != ".plt" && section.name != ".plt.sec" && section.name != ".plt.got") {
       continue;
-    if (names.empty()) names = ReadSlotNames(image);
-    AddStubs(image, section, names, builder);
+    }
+    if (!names) names = ReadSlotNames(image, builder);
+    const ByteView code = image.RawBytes(section);
+    std::vector<Stub> stubs = image.machine() == EM_AARCH64
+                                  ? FindArm64Stubs(code, section.addr, *names)
+                                  : FindX86Stubs(code, section.addr, *names);
+    if (stubs.empty() && image.machine() == EM_X86_64) {
+      stubs = FindX86LazyStubs(code, section.addr, *names);
+    }
+    for (size_t i = 0; i < stubs.size(); ++i) {
+      const uint64_t end = i + 1 < stubs.size() ? stubs[i + 1].start : section.addr + code.size();
+      found.emplace_back(
+          SymbolCandidate{
+              .start = stubs[i].start, .end = end, .type = STT_FUNC, .binding = STB_GLOBAL},
+          std::string(stubs[i].name) + "@plt");
+    }
   }
+  for (auto& [candidate, name] : found) builder.AddNamed(candidate, std::move(name));
 }
 
 }  // namespace stackreel::symbolize

@@ -39,6 +39,7 @@ bool PrefersSecond(const SymbolCandidate& a, const SymbolCandidate& b) {
   const bool a_global = a.binding == STB_GLOBAL;
   const bool b_global = b.binding == STB_GLOBAL;
   if (a_global != b_global) return b_global;
+  if (a.name == b.name) return false;  // .symtab and .dynsym have most symbols twice
   // perf compares names after demangling them.
   const std::string a_name = Demangle(a.name);
   const std::string b_name = Demangle(b.name);
@@ -49,7 +50,9 @@ bool PrefersSecond(const SymbolCandidate& a, const SymbolCandidate& b) {
 }
 
 void SymbolTableBuilder::Settle(UnsizedEnd unsized) {
-  std::ranges::stable_sort(candidates_, {}, &SymbolCandidate::start);
+  const auto added = candidates_.begin() + static_cast<std::ptrdiff_t>(settled_);
+  std::ranges::stable_sort(added, candidates_.end(), {}, &SymbolCandidate::start);
+  std::ranges::inplace_merge(candidates_, added, {}, &SymbolCandidate::start);
   for (size_t i = 0; i < candidates_.size(); ++i) {
     SymbolCandidate& symbol = candidates_[i];
     if (symbol.end != symbol.start) continue;
@@ -70,6 +73,12 @@ void SymbolTableBuilder::Settle(UnsizedEnd unsized) {
     }
   }
   candidates_.resize(kept);
+  settled_ = kept;
+}
+
+std::string_view SymbolTableBuilder::NameAt(uint64_t svma) const {
+  const auto it = std::ranges::lower_bound(candidates_, svma, {}, &SymbolCandidate::start);
+  return it == candidates_.end() || it->start != svma ? std::string_view() : it->name;
 }
 
 SymbolTable SymbolTableBuilder::Build() && {
@@ -91,11 +100,13 @@ SymbolTable SymbolTableBuilder::Build() && {
   if (!overlap) return table;
   std::vector<uint32_t> open;
   table.enclosing_.reserve(table.symbols_.size());
+  table.sized_.reserve(table.symbols_.size());
   for (uint32_t i = 0; i < table.symbols_.size(); ++i) {
     while (!open.empty() && table.symbols_[open.back()].end <= table.symbols_[i].start) {
       open.pop_back();
     }
     table.enclosing_.push_back(open.empty() ? kNone : open.back());
+    table.sized_.push_back(candidates_[i].sized);
     open.push_back(i);
   }
   return table;
@@ -105,11 +116,14 @@ const SymbolRange* SymbolTable::Find(Svma svma) const {
   const auto after = std::ranges::upper_bound(symbols_, svma, {}, &SymbolRange::start);
   if (after == symbols_.begin()) return nullptr;
   auto i = static_cast<uint32_t>(after - symbols_.begin() - 1);
-  while (svma >= symbols_[i].end) {
-    if (enclosing_.empty() || enclosing_[i] == kNone) return nullptr;
-    i = enclosing_[i];
+  if (enclosing_.empty()) return svma < symbols_[i].end ? &symbols_[i] : nullptr;
+  const SymbolRange* unsized = nullptr;
+  for (; i != kNone; i = enclosing_[i]) {
+    if (svma >= symbols_[i].end) continue;
+    if (sized_[i]) return &symbols_[i];
+    if (unsized == nullptr) unsized = &symbols_[i];
   }
-  return &symbols_[i];
+  return unsized;
 }
 
 }  // namespace stackreel::symbolize

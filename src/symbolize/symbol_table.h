@@ -32,7 +32,8 @@ class SymbolTable {
   // perf-PID.map text: "START SIZE NAME" in hex; bad lines are counted in `bad_lines`.
   static SymbolTable FromPerfMap(std::string_view text, uint64_t* bad_lines);
 
-  // The symbol that holds `svma`; of nested ones the innermost. Null if none does.
+  // The symbol that holds `svma`; null if none does. Of nested ones the innermost that has a size:
+  // a label inside a function is the function's.
   [[nodiscard]] const SymbolRange* Find(Svma svma) const;
   [[nodiscard]] const std::vector<SymbolRange>& symbols() const { return symbols_; }
   [[nodiscard]] bool empty() const { return symbols_.empty(); }
@@ -42,11 +43,20 @@ class SymbolTable {
   std::vector<char> names_;  // symbols_ point into it; a vector, so that moving moves no byte
   std::vector<SymbolRange> symbols_;
   // For each symbol the index of the nearest one before it that reaches past its start, or
-  // kNone; empty if no two symbols overlap.
+  // UINT32_MAX, and whether its end is stated. Both empty if no two symbols overlap.
   std::vector<uint32_t> enclosing_;
+  std::vector<bool> sized_;
 };
 
-// C++ (Itanium ABI) and Rust (legacy and v0) names, readable; others come back as they are.
-std::string Demangle(std::string_view name);
+// How much of a C++ function's type is shown.
+enum class NameStyle : uint8_t {
+  kName,       // "foo::bar<int>": as perf prints it
+  kSignature,  // "void foo::bar<int>(int, char const*)"
+};
+
+// C++ (Itanium ABI), Rust (legacy and v0, without hashes) and OCaml names, readable; others come
+// back as they are, and so does what would become longer than kLongestDemangledName.
+std::string Demangle(std::string_view name, NameStyle style = NameStyle::kName);
+inline constexpr size_t kLongestDemangledName = 65536;
 
 }  // namespace stackreel::symbolize

@@ -14,7 +14,8 @@ namespace stackreel::symbolize {
 // A symbol of some table. `name` must live until Build.
 struct SymbolCandidate {
   uint64_t start = 0;
-  uint64_t end = 0;  // equal to start: size not known
+  uint64_t end = 0;    // equal to start: size not known
+  bool sized = false;  // `end` is the table's own; set by Add
   std::string_view name = {};
   uint8_t type = 0;     // STT_*
   uint8_t binding = 0;  // STB_*
@@ -29,13 +30,18 @@ enum class UnsizedEnd : uint8_t {
 
 class SymbolTableBuilder {
  public:
-  void Add(const SymbolCandidate& candidate) { candidates_.push_back(candidate); }
+  void Add(SymbolCandidate candidate) {
+    candidate.sized = candidate.end != candidate.start;
+    candidates_.push_back(candidate);
+  }
   // The same, for a name that is made up: the builder keeps it.
   void AddNamed(SymbolCandidate candidate, std::string name) {
     candidate.name = made_names_.emplace_back(std::move(name));
     Add(candidate);
   }
   [[nodiscard]] size_t size() const { return candidates_.size(); }
+  // The name of the symbol that starts at `svma`, once settled; empty if none does.
+  [[nodiscard]] std::string_view NameAt(uint64_t svma) const;
 
   // Sorts what was added, ends what has no end, keeps one symbol an address. May be called again
   // after more was added: what is there stays as it is, as perf adds PLT stubs to a finished table.
@@ -45,6 +51,7 @@ class SymbolTableBuilder {
  private:
   std::vector<SymbolCandidate> candidates_;
   std::deque<std::string> made_names_;
+  size_t settled_ = 0;  // this many candidates, in front, are settled
 };
 
 // True if perf prefers `b` to `a`, which stands before it at the same address.

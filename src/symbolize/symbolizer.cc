@@ -10,7 +10,6 @@
 #include "dwarf/source_index.h"
 #include "elf/image.h"
 #include "symbolize/frame_cache.h"
-#include "symbolize/function_name.h"
 #include "symbolize/symbol_table.h"
 
 namespace stackreel::symbolize {
@@ -156,7 +155,7 @@ InternedName Symbolizer::State::NameOf(ModuleState& state, const SymbolRange& sy
   InternedName& name = state.names[static_cast<size_t>(&symbol - state.table.symbols().data())];
   if (name.mangled == 0 && !symbol.name.empty()) {
     name.mangled = strings.Intern(symbol.name);
-    name.function = options.demangle ? strings.Intern(FunctionName(symbol.name)) : name.mangled;
+    name.function = options.demangle ? strings.Intern(Demangle(symbol.name)) : name.mangled;
   }
   return name;
 }
@@ -166,7 +165,7 @@ InternedName Symbolizer::State::NameOfSource(const dwarf::SourceFrame& frame) {
   name.mangled = strings.Intern(frame.function);
   name.function = name.mangled;
   if (options.demangle && frame.function_is_linkage_name) {
-    name.function = strings.Intern(FunctionName(frame.function));
+    name.function = strings.Intern(Demangle(frame.function));
   }
   return name;
 }
