@@ -79,17 +79,19 @@ struct AnalysisInput::Opened {
   std::unique_ptr<analyze::Analysis> analysis;
 };
 
-AnalysisInput::AnalysisInput() = default;
+AnalysisInput::AnalysisInput(NameFilters name_filters) : name_filters_(name_filters) {}
 AnalysisInput::~AnalysisInput() = default;
 
 void AnalysisInput::AddOptions(CLI::App& app) {
   app.add_option("-i,--input,FILE", input_, "The recording; - is standard input")
       ->type_name("FILE")
       ->capture_default_str();
-  app.add_option("--comm", comms_, "Only samples of these commands (a,b,…)")->type_name("COMM");
-  app.add_option("--dso", dsos_, "Only samples with a frame in these binaries")->type_name("DSO");
-  app.add_option("--symbol", symbols_, "Only samples with one of these functions")
-      ->type_name("SYMBOL");
+  if (name_filters_ == NameFilters::kSamples) {
+    app.add_option("--comm", comms_, "Only samples of these commands (a,b,…)")->type_name("COMM");
+    app.add_option("--dso", dsos_, "Only samples with a frame in these binaries")->type_name("DSO");
+    app.add_option("--symbol", symbols_, "Only samples with one of these functions")
+        ->type_name("SYMBOL");
+  }
   app.add_option("--pid", pids_, "Only samples of these processes")
       ->type_name("PID")
       ->delimiter(',');
@@ -114,9 +116,11 @@ void AnalysisInput::AddOptions(CLI::App& app) {
 }
 
 Status AnalysisInput::ParseFilter(profile::Filter& filter) const {
-  filter.comms = SplitLists(comms_);
-  filter.dsos = SplitLists(dsos_);
-  filter.symbols = symbols_;  // names of functions have commas
+  if (name_filters_ == NameFilters::kSamples) {
+    filter.comms = SplitLists(comms_);
+    filter.dsos = SplitLists(dsos_);
+    filter.symbols = symbols_;  // names of functions have commas
+  }
   filter.pids = pids_;
   filter.tids = tids_;
   if (!cpus_.empty()) {
@@ -144,7 +148,11 @@ Status AnalysisInput::Open(const GlobalOptions& global, analyze::AnalysisOptions
   options.unwind |= by_frame;
   options.symbolize |= !options.filter.symbols.empty();
   opened_ = std::make_unique<Opened>();
-  TRY_ASSIGN(opened_->source, os::OpenSource(input_));
+  Result<std::unique_ptr<FileSource>> source = os::OpenSource(input_);
+  if (!source && source.error().kind == ErrorKind::kNotFound && source.error().cure.empty()) {
+    source.error().cure = "stackreel record -- COMMAND   to make perf.data, or name the recording";
+  }
+  TRY_ASSIGN(opened_->source, std::move(source));
   TRY_ASSIGN(opened_->reader, perfdata::Reader::Open(*opened_->source));
   opened_->files = std::make_unique<LateFileProvider>(search_, opened_->reader->features());
   opened_->executor = os::MakeThreadPool(global.threads);
@@ -163,6 +171,12 @@ Result<analyze::AnalysisResult> AnalysisInput::Run(analyze::AnalysisSink& sink) 
   Result<analyze::AnalysisResult> result = opened_->analysis->Run(sink);
   opened_->analysis->on_progress = nullptr;  // takes the line away
   return result;
+}
+
+Result<profile::Profile> AnalysisInput::MakeProfile(const analyze::ProfileOptions& options) {
+  Result<profile::Profile> profile = analyze::MakeProfile(*opened_->analysis, options);
+  opened_->analysis->on_progress = nullptr;
+  return profile;
 }
 
 int AnalysisInput::Report(const analyze::AnalysisResult& result,

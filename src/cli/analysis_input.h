@@ -11,9 +11,15 @@
 
 namespace stackreel::cli {
 
+// Who has --comm, --dso and --symbol.
+enum class NameFilters : uint8_t {
+  kSamples,  // AnalysisInput: they choose samples, while reading
+  kCommand,  // the command itself
+};
+
 class AnalysisInput {
  public:
-  AnalysisInput();
+  explicit AnalysisInput(NameFilters name_filters = NameFilters::kSamples);
   ~AnalysisInput();
   AnalysisInput(const AnalysisInput&) = delete;
   AnalysisInput& operator=(const AnalysisInput&) = delete;
@@ -25,8 +31,14 @@ class AnalysisInput {
   [[nodiscard]] analyze::Analysis& analysis();
   [[nodiscard]] const perfdata::Reader& reader() const;
 
+  // Another recording than the one given as an option, for Open().
+  void set_input(std::string input) { input_ = std::move(input); }
+  [[nodiscard]] const std::string& input() const { return input_; }
+
   // Reads it all, with progress on a terminal.
   Result<analyze::AnalysisResult> Run(analyze::AnalysisSink& sink);
+  // The same, into a profile.
+  Result<profile::Profile> MakeProfile(const analyze::ProfileOptions& options);
   // Says on stderr what was lost or damaged; gives the exit code.
   int Report(const analyze::AnalysisResult& result, const GlobalOptions& global) const;
 
@@ -34,6 +46,7 @@ class AnalysisInput {
   struct Opened;
   [[nodiscard]] Status ParseFilter(profile::Filter& filter) const;
 
+  NameFilters name_filters_;
   std::string input_ = "perf.data";
   std::vector<std::string> comms_, dsos_, symbols_;
   std::vector<uint32_t> pids_, tids_;

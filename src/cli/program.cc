@@ -15,6 +15,8 @@ namespace stackreel::cli {
 std::vector<std::unique_ptr<Command>> AllCommands() {
   std::vector<std::unique_ptr<Command>> commands;
   commands.push_back(MakeRecordCommand());
+  commands.push_back(MakeReportCommand());
+  commands.push_back(MakeFlamegraphCommand());
   commands.push_back(MakeScriptCommand());
   commands.push_back(MakeDumpCommand());
   commands.push_back(MakeDoctorCommand());
@@ -69,6 +71,10 @@ Program::Program() : app_("profiler and tracer for native Linux programs", "stac
     sub->set_help_flag("-h,--help")->group("");
     sub->fallthrough();
     command->AddOptions(*sub);
+    for (CLI::Option* option : sub->get_options()) {
+      // A list takes one value each time it is given, so that FILE may follow it.
+      if (!option->get_lnames().empty()) option->allow_extra_args(false);
+    }
     commands_.push_back(Entry{std::move(command), sub});
   }
 }

@@ -36,7 +36,8 @@ class GraphText {
 
   void Append() {
     const TreeNode& root = tree_.nodes[0];
-    if (root.child_count == 0) return;
+    // A row that is alone has nothing to show that it does not show itself.
+    if (root.child_count == 0 || (options_.row_is_function && tree_.nodes.size() == 2)) return;
     if (GoesOnAlone(root)) {
       Line(kIndent, "|");
       pending_.push_back(
@@ -79,7 +80,10 @@ class GraphText {
   }
 
   std::string Name(const TreeNode& node) const {
-    return Printable(FrameName(profile_, profile_.frames()[node.frame]));
+    const profile::Frame& frame = profile_.frames()[node.frame];
+    std::string name = FrameName(profile_, frame);
+    if (frame.function == 0) name += fmt::format(" [{}]", profile_.Text(frame.module));
+    return Printable(name);
   }
 
   void AppendChain(const Item& item) {

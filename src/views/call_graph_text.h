@@ -10,9 +10,10 @@
 namespace stackreel::views {
 
 struct CallGraphTextOptions {
-  uint64_t whole = 0;       // weight that is 100 %
-  uint64_t min_weight = 0;  // the limit the tree was grown with
-  size_t width = 0;         // columns; 0: not cut
+  uint64_t whole = 0;           // weight that is 100 %
+  uint64_t min_weight = 0;      // the limit the tree was grown with
+  size_t width = 0;             // columns; 0: not cut
+  bool row_is_function = true;  // a tree of the row's function only says nothing
 };
 // Appends
 //             |

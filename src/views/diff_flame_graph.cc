@@ -168,7 +168,7 @@ class DiffPicture {
     box.tooltip = fmt::format("{:.2f}% → {:.2f}% ({:+.2f} points); {} → {} samples{}", before,
                               after, after - before, Grouped(AmountOf(node, 0).samples),
                               Grouped(AmountOf(node, 1).samples),
-                              IsNoise(node) ? "; within sampling noise" : "");
+                              before != after && IsNoise(node) ? "; within sampling noise" : "");
     return box;
   }
 
@@ -189,9 +189,11 @@ std::string SideNote(const char* name, const Profile& profile, const Amount& tot
 
 }  // namespace
 
-std::string DiffFlameGraphSvg(const Profile& before, const Profile& after,
-                              const FlameGraphOptions& options) {
-  const Profile joined = JoinForDiff(before, SelectSamples(before, options.filter), after,
+std::string DiffFlameGraphSvg(const Profile& before, const std::vector<uint32_t>& before_events,
+                              const Profile& after, const FlameGraphOptions& options) {
+  profile::Filter before_filter = options.filter;
+  before_filter.events = before_events;
+  const Profile joined = JoinForDiff(before, SelectSamples(before, before_filter), after,
                                      SelectSamples(after, options.filter));
   DiffPicture picture(joined, options);
   FlameSvg svg;

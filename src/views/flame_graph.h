@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "profile/filter.h"
 #include "profile/profile.h"
@@ -27,7 +28,9 @@ std::string FlameGraphSvg(const profile::Profile& profile, const FlameGraphOptio
 // What grew and what shrank from `before` to `after`, by their shares of the whole, in a
 // colour-blind-safe palette. A box is as wide as the mean of both shares, so that what is gone is
 // seen too; differences that sampling alone explains are left white.
-std::string DiffFlameGraphSvg(const profile::Profile& before, const profile::Profile& after,
-                              const FlameGraphOptions& options);
+// The events of `after` are options.filter's, those of `before` are `before_events`.
+std::string DiffFlameGraphSvg(const profile::Profile& before,
+                              const std::vector<uint32_t>& before_events,
+                              const profile::Profile& after, const FlameGraphOptions& options);
 
 }  // namespace stackreel::views

@@ -136,10 +136,13 @@ class SectionText {
     graph.min_weight = static_cast<uint64_t>(
         std::ceil(options_.graph_percent_limit / 100 * static_cast<double>(section_.denominator)));
     graph.width = options_.width;
+    graph.row_is_function =
+        std::find(options_.keys.begin(), options_.keys.end(), SortKey::kSym) != options_.keys.end();
     AppendCallGraph(out_, profile_, section_.trees[i], graph);
   }
 
   void AppendHidden() {
+    if (section_.shown.empty() && section_.hidden_rows == 0) Line("# No row passes the filters.");
     if (section_.hidden_rows == 0) return;
     Line(fmt::format("# {} more rows not shown, {} of self together (--percent-limit, --rows)",
                      Grouped(section_.hidden_rows),

@@ -1,0 +1,48 @@
+#include "cli/event_choice.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "profile/filter.h"
+
+namespace stackreel::cli {
+
+Result<std::vector<uint32_t>> ChooseEvents(const profile::Profile& profile,
+                                           const std::vector<std::string>& patterns) {
+  const std::vector<std::string>& events = profile.facts.events;
+  std::vector<uint32_t> chosen;
+  for (const std::string& pattern : patterns) {
+    bool found = false;
+    for (uint32_t i = 0; i < events.size(); ++i) {
+      const std::string plain = events[i].substr(0, events[i].rfind(':'));
+      if (!profile::MatchesPattern(events[i], pattern) &&
+          !profile::MatchesPattern(plain, pattern)) {
+        continue;
+      }
+      chosen.push_back(i);
+      found = true;
+    }
+    if (!found) {
+      return Fail(
+          Error(ErrorKind::kNotFound, fmt::format("the recording has no event '{}'", pattern))
+              .WithCure(fmt::format("--event with one of: {}", fmt::join(events, ", "))));
+    }
+  }
+  return chosen;
+}
+
+int WarnOfLoss(const profile::Profile& profile, const GlobalOptions& global) {
+  const profile::Profile::Facts& facts = profile.facts;
+  if (facts.lost > 0 && !global.quiet) {
+    fmt::print(stderr,
+               "stackreel: warning: {} records were lost while recording; {} samples are "
+               "here\n",
+               facts.lost, facts.samples);
+  }
+  if (facts.damage.empty()) return kExitDone;
+  fmt::print(stderr, "stackreel: warning: {}; what stands before was read\n", facts.damage);
+  return kExitDamagedInput;
+}
+
+}  // namespace stackreel::cli
