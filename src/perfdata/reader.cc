@@ -294,7 +294,9 @@ void StreamReader::TakeUpDecoded(const Record& record) {
     if (update->type == kUpdateName) events_.SetName(update->id, update->text);
   } else if (const auto* feature = std::get_if<HeaderFeature>(&record.body)) {
     // The one that ends the list has no content, and a number that depends on perf's version.
-    if (feature->bytes.empty()) return;
+    const bool is_flag = feature->feature == static_cast<uint64_t>(Feature::kBranchStack) ||
+                         feature->feature == static_cast<uint64_t>(Feature::kStat);
+    if (feature->bytes.empty() && !is_flag) return;
     TakeFeature(feature->feature, feature->bytes);
     TakeNames();
   }

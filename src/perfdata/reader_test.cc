@@ -316,14 +316,17 @@ TEST(ReaderTest, TakesNamesFromWhereverTheyAre) {
 TEST(ReaderTest, TakesFeaturesBeforeAttrsInAPipe) {
   const Bytes feature =
       RecordBytes(RecordType::kHeaderFeature, Join({Numbers({kHostname}), StringBytes("host")}));
+  const Bytes branch_stack = RecordBytes(RecordType::kHeaderFeature, Numbers({15}));
   const Bytes last = RecordBytes(RecordType::kHeaderFeature, Numbers({32}));
   const Bytes attr =
       RecordBytes(RecordType::kHeaderAttr, Join({AttrBytes(5), Numbers({200, 201})}));
   Bytes bytes = PipeBytes({});
   bytes.resize(16);
-  bytes = Join({bytes, feature, last, attr, SampleBytes(201, 7)});
+  bytes = Join({bytes, feature, branch_stack, last, attr, SampleBytes(201, 7)});
   const Reading reading = ReadBytes(bytes, 10);
   EXPECT_EQ(reading.reader->features().hostname, "host");
+  EXPECT_TRUE(reading.reader->features().raw.contains(15));
+  EXPECT_FALSE(reading.reader->features().raw.contains(32));
   EXPECT_THAT(reading.reader->events().events()[0].ids, ElementsAre(200, 201));
   EXPECT_EQ(reading.reader->counters().Get("perfdata.unknown_feature"), 0u);
 }

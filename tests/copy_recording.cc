@@ -2,14 +2,12 @@
 // Reads a recording and writes it again, so that perf can be asked whether both say the same.
 // --decode takes every record apart and puts it together again instead of copying its bytes.
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/memory_io.h"
+#include "os/file.h"
 #include "perfdata/reader.h"
 #include "perfdata/writer.h"
 
@@ -62,27 +60,22 @@ class CopyingSink : public RecordSink {
 };
 
 Status Copy(const Options& options) {
-  std::ifstream input(options.input, std::ios::binary);
-  const std::vector<char> text((std::istreambuf_iterator<char>(input)), {});
-  const ByteView bytes = AsBytes({text.data(), text.size()});
   // Read once for all events and features: a pipe has them among its records.
-  MemorySource first_source(bytes);
-  TRY_ASSIGN(const std::unique_ptr<Reader> first, Reader::Open(first_source));
+  TRY_ASSIGN(const std::unique_ptr<FileSource> first_source, os::OpenSource(options.input));
+  TRY_ASSIGN(const std::unique_ptr<Reader> first, Reader::Open(*first_source));
   IgnoringSink ignoring;
   TRY(first->ReadAll(ignoring));
 
-  MemorySource source(bytes);
-  TRY_ASSIGN(const std::unique_ptr<Reader> reader, Reader::Open(source));
-  MemorySink sink;
+  TRY_ASSIGN(const std::unique_ptr<FileSource> source, os::OpenSource(options.input));
+  TRY_ASSIGN(const std::unique_ptr<Reader> reader, Reader::Open(*source));
+  TRY_ASSIGN(const std::unique_ptr<os::OutputFile> output, os::OutputFile::Create(options.output));
   TRY_ASSIGN(const std::unique_ptr<Writer> writer,
-             Writer::Create(sink, options.writer, first->events().events()));
+             Writer::Create(*output, options.writer, first->events().events()));
   TRY(writer->WriteEarlyFeatures(first->features().raw));
   CopyingSink copying(*reader, *writer, options);
   TRY(reader->ReadAll(copying));
   TRY(writer->Finish(first->features().raw));
-  std::ofstream output(options.output, std::ios::binary);
-  output << AsText(sink.bytes());
-  return output.flush() ? Status() : Fail(ErrorKind::kIo, "cannot write " + options.output);
+  return output->Commit();
 }
 
 int Main(int argc, char** argv) {
