@@ -25,6 +25,12 @@ bool HoldsTextOrData(const elf::Section& section) {
 
 bool Names(const elf::Image& image, const elf::Symbol& symbol) {
   if (symbol.name.empty() || symbol.section == SHN_UNDEF || symbol.section == SHN_ABS) return false;
+  // In a relocatable file (a kernel module) values count from their section's start. Where .text is
+  // loaded is known; where the others are is not.
+  if (image.type() == ET_REL && (symbol.section >= image.sections().size() ||
+                                 image.sections()[symbol.section].name != ".text")) {
+    return false;
+  }
   const bool arm = image.machine() == EM_ARM || image.machine() == EM_AARCH64;
   if (arm && IsMappingSymbol(symbol.name)) return false;
   switch (symbol.type) {

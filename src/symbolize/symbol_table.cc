@@ -49,7 +49,7 @@ bool PrefersSecond(const SymbolCandidate& a, const SymbolCandidate& b) {
   return b_name.size() > a_name.size();
 }
 
-void SymbolTableBuilder::Settle(UnsizedEnd unsized) {
+void SymbolTableBuilder::Settle(UnsizedEnd unsized, AtOneAddress choice) {
   const auto added = candidates_.begin() + static_cast<std::ptrdiff_t>(settled_);
   std::ranges::stable_sort(added, candidates_.end(), {}, &SymbolCandidate::start);
   std::ranges::inplace_merge(candidates_, added, {}, &SymbolCandidate::start);
@@ -68,7 +68,8 @@ void SymbolTableBuilder::Settle(UnsizedEnd unsized) {
   for (size_t i = 0; i < candidates_.size(); ++i) {
     if (kept == 0 || candidates_[kept - 1].start != candidates_[i].start) {
       candidates_[kept++] = candidates_[i];
-    } else if (PrefersSecond(candidates_[kept - 1], candidates_[i])) {
+    } else if (choice == AtOneAddress::kLast ||
+               PrefersSecond(candidates_[kept - 1], candidates_[i])) {
       candidates_[kept - 1] = candidates_[i];
     }
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,12 +25,14 @@ class SymbolTable {
  public:
   SymbolTable() = default;
   // From .symtab of `debug`, else of `main`, else .gnu_debugdata; then .dynsym and PLT stubs of
-  // `main`. Either may be null. Copies what it needs.
+  // `main`. Either may be null. Copies what it needs. Of a relocatable file (a kernel module) only
+  // .text has symbols, counted from its start.
   static SymbolTable FromElf(const elf::Image* main, const elf::Image* debug);
   // /proc/kallsyms text: "ADDRESS TYPE NAME [MODULE]"; `module` (without brackets) empty: the
   // kernel proper.
   static SymbolTable FromKallsyms(std::string_view text, std::string_view module);
   // perf-PID.map text: "START SIZE NAME" in hex; bad lines are counted in `bad_lines`.
+  // Of several at one address the last stays.
   static SymbolTable FromPerfMap(std::string_view text, uint64_t* bad_lines);
 
   // The symbol that holds `svma`; null if none does. Of nested ones the innermost that has a size:
@@ -47,6 +50,10 @@ class SymbolTable {
   std::vector<uint32_t> enclosing_;
   std::vector<bool> sized_;
 };
+
+// The address that kallsyms text gives a symbol of the kernel proper; nothing if it is not there or
+// `name` is empty.
+std::optional<uint64_t> AddressInKallsyms(std::string_view text, std::string_view name);
 
 // How much of a C++ function's type is shown.
 enum class NameStyle : uint8_t {

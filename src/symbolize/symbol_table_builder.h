@@ -28,6 +28,12 @@ enum class UnsizedEnd : uint8_t {
   kNextSymbolOfSameModule,
 };
 
+// Which of several symbols at one address stays.
+enum class AtOneAddress : uint8_t {
+  kPreferred,  // perf's choice: see PrefersSecond
+  kLast,       // the one added last: code that was replaced
+};
+
 class SymbolTableBuilder {
  public:
   void Add(SymbolCandidate candidate) {
@@ -45,7 +51,7 @@ class SymbolTableBuilder {
 
   // Sorts what was added, ends what has no end, keeps one symbol an address. May be called again
   // after more was added: what is there stays as it is, as perf adds PLT stubs to a finished table.
-  void Settle(UnsizedEnd unsized);
+  void Settle(UnsizedEnd unsized, AtOneAddress choice = AtOneAddress::kPreferred);
   SymbolTable Build() &&;
 
  private:

@@ -235,6 +235,15 @@ TEST(SymbolTableTest, ReadsKallsyms) {
   EXPECT_EQ(NameAt(module, 0xffffffffc0001fff), "mod_fn");
 }
 
+TEST(SymbolTableTest, ReferenceSymbolIsFoundWhereTheTableKeepsAnother) {
+  const std::string_view text =
+      "ffffffff81000000 T _stext\nffffffff81000000 T _text\nffffffffc0000000 T _x\t[m]\n";
+  EXPECT_EQ(NameAt(SymbolTable::FromKallsyms(text, ""), 0xffffffff81000000), "_text");
+  EXPECT_EQ(AddressInKallsyms(text, "_stext"), 0xffffffff81000000);
+  EXPECT_EQ(AddressInKallsyms(text, "_x"), std::nullopt) << "a module's";
+  EXPECT_EQ(AddressInKallsyms(text, ""), std::nullopt);
+}
+
 TEST(SymbolTableTest, ReadsPerfMapsAndCountsBadLines) {
   uint64_t bad = 0;
   const auto table = SymbolTable::FromPerfMap(
@@ -242,6 +251,22 @@ TEST(SymbolTableTest, ReadsPerfMapsAndCountsBadLines) {
   EXPECT_EQ(NameAt(table, 0x100f), "LazyCompile:~f /a b.js:3");
   EXPECT_EQ(NameAt(table, 0x201f), "g");
   EXPECT_EQ(bad, 3);
+}
+
+TEST(SymbolTableTest, LaterLinesOfAPerfMapReplaceEarlierOnes) {
+  const auto table = SymbolTable::FromPerfMap("1000 10 a_long_name\n1000 20 b\n", nullptr);
+  EXPECT_EQ(NameAt(table, 0x101f), "b");
+}
+
+TEST(SymbolTableTest, KernelModulesHaveTextOnly) {
+  ElfWriter writer(elf::Class::k64, Endian::kLittle, EM_X86_64, ET_REL);
+  writer.Add({.name = ".text", .bytes = Bytes(0x100)});
+  writer.Add({.name = ".init.text", .bytes = Bytes(0x100)});
+  writer.AddSymbols(SHT_SYMTAB, {{.name = "init_module", .value = 0, .size = 8, .section = 2},
+                                 {.name = "work", .value = 0, .size = 8, .section = 1}});
+  const Bytes file = writer.Take();
+  const auto image = elf::Image::Parse(file);
+  EXPECT_EQ(NameAt(SymbolTable::FromElf(&*image, nullptr), 0), "work");
 }
 
 TEST(DemangleTest, CxxNamesAsPerfPrintsThem) {

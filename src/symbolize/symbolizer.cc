@@ -1,5 +1,6 @@
 #include "symbolize/symbolizer.h"
 
+#include <elf.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -61,6 +62,17 @@ std::string KallsymsModule(const session::Module& module) {
   return out;
 }
 
+namespace {
+// The table may not have it: of several symbols at its address it keeps one.
+std::optional<uint64_t> AddressInElf(const elf::Image& image, std::string_view name) {
+  elf::SymbolCursor symbols = image.Symtab();
+  for (elf::Symbol symbol; symbols.Next(&symbol);) {
+    if (!name.empty() && symbol.name == name) return symbol.value;
+  }
+  return std::nullopt;
+}
+}  // namespace
+
 struct Symbolizer::State {
   State(ModuleFileProvider& p, const SymbolizeOptions& o, Counters& c)
       : provider(p), options(o), counters(c) {}
@@ -101,26 +113,29 @@ void Symbolizer::State::LoadTable(const session::Module& module, ModuleState& st
   state.table_ready = true;
   ModuleFiles& files = state.files;
   std::string damage;
+  std::optional<uint64_t> reference;
   if (!files.text.empty() && files.text_is_perf_map) {
     uint64_t bad_lines = 0;
     state.table = SymbolTable::FromPerfMap(files.text, &bad_lines);
     counters.Add("symbolize.bad_perf_map_line", bad_lines);
   } else if (!files.text.empty()) {
     state.table = SymbolTable::FromKallsyms(files.text, KallsymsModule(module));
+    reference = AddressInKallsyms(files.text, module.reference_symbol);
   } else {
     const std::optional<elf::Image> main = ParseImage(files.main, counters, damage);
     const std::optional<elf::Image> debug = ParseImage(files.debug, counters, damage);
     state.table = SymbolTable::FromElf(main ? &*main : nullptr, debug ? &*debug : nullptr);
+    if (main && main->type() == ET_REL) {
+      state.shift = 0 - module.kernel_start.value;  // of .text, which is loaded first
+    } else if (main) {
+      reference = AddressInElf(*main, module.reference_symbol);
+    }
+  }
+  if (reference && module.reference_address != 0) {
+    state.shift = *reference - module.reference_address;
   }
   files.text = std::string();  // the table has copied what it needs; kallsyms is 10 MB or more
   state.names.resize(state.table.symbols().size());
-  if (!module.reference_symbol.empty() && module.reference_address != 0) {
-    const auto& symbols = state.table.symbols();
-    auto reference = std::find_if(symbols.begin(), symbols.end(), [&](const SymbolRange& s) {
-      return s.name == module.reference_symbol;
-    });
-    if (reference != symbols.end()) state.shift = reference->start.value - module.reference_address;
-  }
   if (!state.table.empty()) {
     state.why.clear();
   } else if (!damage.empty()) {

@@ -71,6 +71,16 @@ SymbolTable SymbolTable::FromKallsyms(std::string_view text, std::string_view mo
   return std::move(builder).Build();
 }
 
+std::optional<uint64_t> AddressInKallsyms(std::string_view text, std::string_view name) {
+  while (!text.empty() && !name.empty()) {
+    std::string_view line = TakeLine(text);
+    const auto address = ParseHex(TakeWord(line));
+    TakeWord(line);
+    if (TakeWord(line) == name && line.empty()) return address;
+  }
+  return std::nullopt;
+}
+
 SymbolTable SymbolTable::FromPerfMap(std::string_view text, uint64_t* bad_lines) {
   SymbolTableBuilder builder;
   uint64_t bad = 0;
@@ -88,7 +98,7 @@ SymbolTable SymbolTable::FromPerfMap(std::string_view text, uint64_t* bad_lines)
                  .type = STT_FUNC,
                  .binding = STB_GLOBAL});
   }
-  builder.Settle(UnsizedEnd::kNextSymbol);
+  builder.Settle(UnsizedEnd::kNextSymbol, AtOneAddress::kLast);
   if (bad_lines != nullptr) *bad_lines = bad;
   return std::move(builder).Build();
 }
