@@ -7,12 +7,12 @@
 namespace stackreel::profile {
 namespace {
 
-// FNV-1a over words: good enough for ids, which are small and dense.
+// Multiply and shift, so that the low bits, which choose a slot, depend on all bits of each word.
 uint64_t HashWords(std::initializer_list<uint64_t> words) {
   uint64_t hash = 0xcbf29ce484222325;
   for (uint64_t word : words) {
-    hash = (hash ^ word) * 0x100000001b3;
-    hash ^= hash >> 29;
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 32;
   }
   return hash;
 }
@@ -23,6 +23,12 @@ uint64_t HashOf(const Frame& f) {
   return HashWords({f.function, f.module, f.file, f.line, f.address, bits});
 }
 
+uint64_t HashOf(const StackNode& node) { return HashWords({node.caller, node.frame}); }
+
+uint64_t HashOf(const ProfileSample& s) {
+  return HashWords({s.stack, s.time, s.pid, s.tid, s.cpu, s.comm, s.event});
+}
+
 bool SameButAmount(const ProfileSample& a, const ProfileSample& b) {
   return a.stack == b.stack && a.time == b.time && a.pid == b.pid && a.tid == b.tid &&
          a.cpu == b.cpu && a.comm == b.comm && a.event == b.event;
@@ -31,39 +37,38 @@ bool SameButAmount(const ProfileSample& a, const ProfileSample& b) {
 }  // namespace
 
 FrameId Profile::AddFrame(const Frame& frame) {
-  const uint64_t hash = HashOf(frame);
-  const auto [first, last] = frame_ids_.equal_range(hash);
-  for (auto it = first; it != last; ++it) {
-    if (frames_[it->second] == frame) return it->second;
-  }
-  const auto id = static_cast<FrameId>(frames_.size());
-  frames_.push_back(frame);
-  frame_ids_.emplace(hash, id);
+  const auto fresh = static_cast<FrameId>(frames_.size());
+  const FrameId id = frame_ids_.FindOrAdd(
+      HashOf(frame), fresh, [&](FrameId other) { return frames_[other] == frame; },
+      [&](FrameId other) { return HashOf(frames_[other]); });
+  if (id == fresh) frames_.push_back(frame);
   return id;
 }
 
 StackId Profile::Push(StackId caller, FrameId frame) {
   CHECK(frame < frames_.size());
   CHECK(caller == kEmptyStack || caller < stacks_.size());
-  const auto [it, added] =
-      stack_ids_.try_emplace(uint64_t{caller} << 32 | frame, static_cast<StackId>(stacks_.size()));
-  if (added) stacks_.push_back({caller, frame});
-  return it->second;
+  const auto fresh = static_cast<StackId>(stacks_.size());
+  CHECK(fresh != kEmptyStack);
+  const StackNode node{caller, frame};
+  const StackId id = stack_ids_.FindOrAdd(
+      HashOf(node), fresh, [&](StackId other) { return stacks_[other] == node; },
+      [&](StackId other) { return HashOf(stacks_[other]); });
+  if (id == fresh) stacks_.push_back(node);
+  return id;
 }
 
 void Profile::AddMerged(const ProfileSample& sample) {
-  const uint64_t hash = HashWords(
-      {sample.stack, sample.time, sample.pid, sample.tid, sample.cpu, sample.comm, sample.event});
-  const auto [first, last] = sample_ids_.equal_range(hash);
-  for (auto it = first; it != last; ++it) {
-    ProfileSample& other = samples_[it->second];
-    if (!SameButAmount(other, sample)) continue;
-    other.weight += sample.weight;
-    other.count += sample.count;
+  const auto fresh = static_cast<uint32_t>(samples_.size());
+  const uint32_t id = sample_ids_.FindOrAdd(
+      HashOf(sample), fresh, [&](uint32_t other) { return SameButAmount(samples_[other], sample); },
+      [&](uint32_t other) { return HashOf(samples_[other]); });
+  if (id == fresh) {
+    samples_.push_back(sample);
     return;
   }
-  sample_ids_.emplace(hash, static_cast<uint32_t>(samples_.size()));
-  samples_.push_back(sample);
+  samples_[id].weight += sample.weight;
+  samples_[id].count += sample.count;
 }
 
 std::vector<FrameId> Profile::FramesOf(StackId stack) const {

@@ -5,7 +5,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/counters.h"
@@ -37,6 +36,7 @@ struct Frame {
 struct StackNode {
   StackId caller = kEmptyStack;
   FrameId frame = 0;
+  friend bool operator==(const StackNode&, const StackNode&) = default;
 };
 
 inline constexpr uint32_t kNoNumber = UINT32_MAX;  // a pid, tid or cpu that was not recorded
@@ -49,6 +49,43 @@ struct ProfileSample {
   uint32_t pid = kNoNumber, tid = kNoNumber, cpu = kNoNumber;
   TextId comm = 0;
   uint32_t event = 0;  // index into Facts::events
+};
+
+// Ids found again by what they stand for, which lies elsewhere. Open addressing with linear
+// probing, four bytes a slot: Push is called for each frame of each sample.
+class IdTable {
+ public:
+  // The id for which `equals(id)` holds, of those added with `hash`; else `fresh`, which is added.
+  // `hash_of(id)` gives the hash of an id added before.
+  template <typename Equals, typename HashOf>
+  uint32_t FindOrAdd(uint64_t hash, uint32_t fresh, Equals equals, HashOf hash_of) {
+    if (4 * (count_ + 1) > 3 * slots_.size()) Grow(hash_of);
+    size_t at = hash & (slots_.size() - 1);
+    for (; slots_[at] != kFree; at = (at + 1) & (slots_.size() - 1)) {
+      if (equals(slots_[at])) return slots_[at];
+    }
+    slots_[at] = fresh;
+    ++count_;
+    return fresh;
+  }
+
+ private:
+  static constexpr uint32_t kFree = UINT32_MAX;
+
+  template <typename HashOf>
+  void Grow(HashOf hash_of) {
+    std::vector<uint32_t> old(slots_.empty() ? 64 : 2 * slots_.size(), kFree);
+    old.swap(slots_);
+    for (const uint32_t id : old) {
+      if (id == kFree) continue;
+      size_t at = hash_of(id) & (slots_.size() - 1);
+      while (slots_[at] != kFree) at = (at + 1) & (slots_.size() - 1);
+      slots_[at] = id;
+    }
+  }
+
+  std::vector<uint32_t> slots_;  // a power of two
+  size_t count_ = 0;
 };
 
 class Profile {
@@ -87,16 +124,13 @@ class Profile {
   Facts facts;
 
  private:
-  // Hash → the ids that have it; equality is checked against the vectors.
-  using Index = std::unordered_multimap<uint64_t, uint32_t>;
-
   StringInterner strings_;
   std::vector<Frame> frames_;
-  Index frame_ids_;
+  IdTable frame_ids_;
   std::vector<StackNode> stacks_;
-  std::unordered_map<uint64_t, StackId> stack_ids_;  // caller << 32 | frame
+  IdTable stack_ids_;
   std::vector<ProfileSample> samples_;
-  Index sample_ids_;  // of merged ones
+  IdTable sample_ids_;  // of merged ones
 };
 
 }  // namespace stackreel::profile

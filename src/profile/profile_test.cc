@@ -42,6 +42,26 @@ TEST(Profile, MergedSamplesDifferInMoreThanWeight) {
   EXPECT_EQ(profile.samples()[1].count, 1u);
 }
 
+TEST(Profile, ManyStacksAreFoundAgain) {
+  Profile profile;
+  Frame frame;
+  std::vector<FrameId> frames;
+  for (uint32_t line = 0; line < 500; ++line) {
+    frame.line = line;
+    frames.push_back(profile.AddFrame(frame));
+  }
+  for (int round = 0; round < 2; ++round) {
+    for (FrameId outer : frames) {
+      const StackId caller = profile.Push(kEmptyStack, outer);
+      for (FrameId inner : frames) {
+        const StackId stack = profile.Push(caller, inner);
+        EXPECT_EQ(profile.stacks()[stack], (StackNode{caller, inner}));
+      }
+    }
+    EXPECT_EQ(profile.stacks().size(), 500u * 501u);
+  }
+}
+
 TEST(Profile, MovingKeepsTexts) {
   Profile profile;
   AddFolded(profile, "app;main;work 5\n");
