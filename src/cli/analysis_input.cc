@@ -188,6 +188,11 @@ int AnalysisInput::Report(const analyze::AnalysisResult& result,
     warn(fmt::format("{} records were lost while recording; {} samples are here", result.lost,
                      result.samples));
   }
+  if (result.read.unfinished && !global.quiet) {
+    warn(
+        "the recording was not finished, so its recorder was killed or the machine went down; "
+        "what had been written was read, the last moments are missing");
+  }
   if (global.verbose > 0) {
     for (const auto& [name, count] : opened_->analysis->counters().values()) {
       fmt::print(stderr, "{}: {}\n", name, count);

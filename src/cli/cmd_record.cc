@@ -280,8 +280,12 @@ int RecordCommand::Report(const record::RecordSummary& summary, const GlobalOpti
       line += fmt::format(" {}{}", file == summary.files.front() ? "in " : "",
                           file == "-" ? "standard output" : file);
     }
-    const double share = summary.wall_s > 0 ? 100 * summary.cpu_s / summary.wall_s : 0;
-    fmt::print(stderr, "{}; recording took {:.1f} % of a CPU\n", line, share);
+    line += fmt::format("; recording took {:.2f} s of CPU", summary.cpu_s);
+    // Of a short recording the share says nothing: starting has its price.
+    if (summary.wall_s >= 1) {
+      line += fmt::format(", {:.1f} % of one", 100 * summary.cpu_s / summary.wall_s);
+    }
+    fmt::print(stderr, "{}\n", line);
     if (summary.lost != 0) {
       fmt::print(stderr, "  records were lost where a ring was full; larger rings help: -m 64M\n");
     }

@@ -90,8 +90,8 @@ int ExitCodeOf(int wait_status) {
   return WEXITSTATUS(wait_status);
 }
 
-Result<std::unique_ptr<ChildProcess>> ChildProcess::Prepare(
-    const std::vector<std::string>& command) {
+Result<std::unique_ptr<ChildProcess>> ChildProcess::Prepare(const std::vector<std::string>& command,
+                                                            bool stdout_to_stderr) {
   TRY(FindCommand(command.empty() ? "" : command[0]));
   std::vector<char*> argv;
   argv.reserve(command.size() + 1);
@@ -103,6 +103,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::Prepare(
   if (pid < 0) return Fail(ErrnoError(errno, "cannot start a process"));
   if (pid == 0) {
     close(go.write_end.Release());  // else the end of this process would not be seen
+    if (stdout_to_stderr) dup2(STDERR_FILENO, STDOUT_FILENO);
     RunChild(go.read_end.get(), exec_error.write_end.get(), argv.data());
   }
   std::unique_ptr<ChildProcess> child(

@@ -20,8 +20,10 @@ int ExitCodeOf(int wait_status);
 class ChildProcess {
  public:
   // Forks; the child waits for Start(), and ends if this process does first. It has no signal
-  // blocked or ignored. Must be called before this process has other threads that hold locks.
-  static Result<std::unique_ptr<ChildProcess>> Prepare(const std::vector<std::string>& command);
+  // blocked or ignored. With `stdout_to_stderr` its standard output is our standard error, since
+  // ours is taken. Must be called before this process has other threads that hold locks.
+  static Result<std::unique_ptr<ChildProcess>> Prepare(const std::vector<std::string>& command,
+                                                       bool stdout_to_stderr = false);
   // Ends a child that was not started.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;

@@ -74,6 +74,16 @@ TEST(ChildProcess, ExecFailuresComeBack) {
   std::filesystem::remove(file);
 }
 
+TEST(ChildProcess, ItsOutputKeepsOutOfOursWhereThatIsTaken) {
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  auto child = ChildProcess::Prepare({"echo", "hello"}, /*stdout_to_stderr=*/true);
+  ASSERT_TRUE((*child)->Start().has_value());
+  EXPECT_EQ((*child)->Wait(true), 0);
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "hello\n");
+}
+
 TEST(ChildProcess, OneThatIsNotStartedEnds) {
   uint32_t pid = 0;
   {

@@ -216,6 +216,11 @@ class FdOutput : public OutputFile {
     TRY(Flush());
     return ReadFullyAt(fd_.get(), out, offset, target_.name);
   }
+  Status Reserve(uint64_t size) override {
+    const int error = posix_fallocate(fd_.get(), 0, static_cast<off_t>(size));
+    if (error != 0) return Fail(ErrnoError(error, "cannot reserve space for", target_.name));
+    return {};
+  }
   Status Truncate(uint64_t size) override {
     buffer_.clear();
     if (ftruncate(fd_.get(), static_cast<off_t>(size)) != 0 ||
@@ -380,10 +385,10 @@ Result<std::unique_ptr<OutputFile>> OutputFile::CreateInPlace(const std::string&
   return std::make_unique<FdOutput>(std::move(fd), path);
 }
 
-Result<std::unique_ptr<OutputFile>> OutputFile::CreateUnnamed() {
-  const char* directory = getenv("TMPDIR");
-  std::string path = fmt::format("{}/stackreel-XXXXXX",
-                                 directory != nullptr && *directory != 0 ? directory : "/tmp");
+Result<std::unique_ptr<OutputFile>> OutputFile::CreateUnnamed(const std::string& folder) {
+  const char* temporary = getenv("TMPDIR");
+  if (temporary == nullptr || *temporary == 0) temporary = "/tmp";
+  std::string path = fmt::format("{}/stackreel-XXXXXX", folder.empty() ? temporary : folder);
   Fd fd(mkostemp(path.data(), O_CLOEXEC));
   if (!fd.valid()) return Fail(ErrnoError(errno, "cannot create a temporary file", path));
   unlink(path.c_str());

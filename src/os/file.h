@@ -51,12 +51,14 @@ class OutputFile : public ByteSink {
   // Writes straight into `path`, without a buffer (a recording, which must be readable after a
   // crash). What was there is replaced.
   static Result<std::unique_ptr<OutputFile>> CreateInPlace(const std::string& path);
-  // A file without a name, in $TMPDIR or /tmp: gone when closed.
-  static Result<std::unique_ptr<OutputFile>> CreateUnnamed();
+  // A file without a name, in $TMPDIR or /tmp, or in `folder`: gone when closed.
+  static Result<std::unique_ptr<OutputFile>> CreateUnnamed(const std::string& folder = "");
   // Flushes, and puts the file in place. Nothing may be written afterwards.
   virtual Status Commit() = 0;
   // Reads back what was written (unnamed and in-place regular files).
   virtual Result<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) = 0;
+  // Takes `size` bytes of space on the disk for a regular file.
+  virtual Status Reserve(uint64_t size) = 0;
   // Cuts a regular file off at `size`; what is written next goes there.
   virtual Status Truncate(uint64_t size) = 0;
 };

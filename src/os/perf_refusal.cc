@@ -86,9 +86,7 @@ Error PermissionError(const OpenRefusal& r) {
 }
 
 Error InvalidError(const OpenRefusal& r) {
-  const bool freq = (r.attr.flags & perfdata::kAttrFreq) != 0;
-  if (freq && r.max_sample_rate &&
-      r.attr.sample_period_or_freq > static_cast<uint64_t>(*r.max_sample_rate)) {
+  if (ExceedsSampleRate(r)) {
     Error error(ErrorKind::kUsage,
                 fmt::format("cannot sample {} times a second: kernel.perf_event_max_sample_rate is "
                             "{}",
@@ -98,10 +96,11 @@ Error InvalidError(const OpenRefusal& r) {
         *r.max_sample_rate, r.attr.sample_period_or_freq));
   }
   if ((r.attr.sample_type & perfdata::kSampleBranchStack) != 0) {
-    return {ErrorKind::kUnsupported,
-            fmt::format("cannot record branch stacks with {} here: this CPU or virtual machine has "
-                        "no branch records",
-                        Name(r))};
+    Error error(ErrorKind::kUnsupported,
+                fmt::format("cannot record branch stacks with {} here: this CPU or virtual machine "
+                            "has no branch records",
+                            Name(r)));
+    return std::move(error).WithCure("unwind stacks instead: --call-graph dwarf");
   }
   return {ErrorKind::kUnsupported,
           fmt::format("the kernel refused the settings of event {}", Name(r))};
@@ -122,6 +121,7 @@ Error DescriptorError(const OpenRefusal& r) {
 }
 
 Error UnsupportedError(const OpenRefusal& r) {
+  if ((r.attr.sample_type & perfdata::kSampleBranchStack) != 0) return InvalidError(r);
   const bool hardware = r.attr.type == perfdata::kTypeHardware ||
                         r.attr.type == perfdata::kTypeHwCache || r.attr.type == perfdata::kTypeRaw;
   if (hardware) {
@@ -132,7 +132,6 @@ Error UnsupportedError(const OpenRefusal& r) {
                     Name(r)));
     return std::move(error).WithCure("take the CPU clock instead: -e cpu-clock");
   }
-  if ((r.attr.sample_type & perfdata::kSampleBranchStack) != 0) return InvalidError(r);
   return {ErrorKind::kUnsupported, fmt::format("this kernel does not support event {}", Name(r))};
 }
 
@@ -144,6 +143,11 @@ int64_t ParanoidLevelFor(const perfdata::Attr& attr, int pid) {
   if (raw_tracepoint) return -1;
   if (pid == -1) return 0;
   return (attr.flags & perfdata::kAttrExcludeKernel) != 0 ? 2 : 1;
+}
+
+bool ExceedsSampleRate(const OpenRefusal& r) {
+  return r.attr.Has(perfdata::kAttrFreq) && r.max_sample_rate &&
+         r.attr.sample_period_or_freq > static_cast<uint64_t>(*r.max_sample_rate);
 }
 
 OpenRefusal GatherRefusal(int error, const perfdata::Attr& attr, int pid, int cpu) {

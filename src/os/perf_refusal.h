@@ -32,6 +32,9 @@ OpenRefusal GatherRefusal(int error, const perfdata::Attr& attr, int pid, int cp
 // too, 0 whole CPUs, -1 raw tracepoints.
 int64_t ParanoidLevelFor(const perfdata::Attr& attr, int pid);
 
+// Sampling faster than the kernel's limit, which it refuses with a mere EINVAL.
+bool ExceedsSampleRate(const OpenRefusal& refusal);
+
 // An error that says what was read, what would be needed, and the smallest cure first.
 Error ExplainOpenRefusal(const OpenRefusal& refusal);
 

@@ -180,12 +180,15 @@ std::vector<Event> ConfigureEvents(const std::vector<Event>& parsed,
 Status FitToKernel(std::vector<Event>& events, int pid, int cpu,
                    const std::function<void(const std::string&)>& notice) {
   size_t next_newer = 0;
+  std::vector<const char*> left_out;
   for (size_t i = 0; i < events.size();) {
     const os::OpenAttempt attempt = os::TryPerfEventOpen(events[i].attr, pid, cpu, -1, 0);
     if (attempt.fd.valid()) {
       ++i;
       continue;
     }
+    const auto refusal = os::GatherRefusal(attempt.error, events[i].attr, pid, cpu);
+    if (os::ExceedsSampleRate(refusal)) return Fail(os::ExplainOpenRefusal(refusal));
     const bool may_be_newer = attempt.error == EINVAL || attempt.error == EOPNOTSUPP;
     if (may_be_newer && LowerPrecision(events[i])) continue;
     bool changed = false;
@@ -195,13 +198,12 @@ Status FitToKernel(std::vector<Event>& events, int pid, int cpu,
         changed |= (event.attr.*newer.field & newer.bits) != 0;
         event.attr.*newer.field &= ~newer.bits;
       }
-      if (changed)
-        notice(fmt::format("this kernel does not know {}: recorded without", newer.what));
+      if (changed) left_out.push_back(newer.what);
     }
-    if (!changed) {
-      return Fail(
-          os::ExplainOpenRefusal(os::GatherRefusal(attempt.error, events[i].attr, pid, cpu)));
-    }
+    if (!changed) return Fail(os::ExplainOpenRefusal(refusal));
+  }
+  for (const char* what : left_out) {
+    notice(fmt::format("this kernel does not know {}: recorded without", what));
   }
   return {};
 }

@@ -241,7 +241,7 @@ Status Recording::CheckOptions() const {
 Status Recording::Prepare() {
   TRY(CheckOptions());
   if (!options_.command.empty()) {
-    TRY_ASSIGN(child_, os::ChildProcess::Prepare(options_.command));
+    TRY_ASSIGN(child_, os::ChildProcess::Prepare(options_.command, options_.output == "-"));
     targets_.Add(child_->pid());
   } else {
     TRY_ASSIGN(targets_, Targets::Find(options_));

@@ -15,6 +15,18 @@ namespace {
 // Offsets in the header of a perf.data file.
 constexpr uint64_t kDataSection = 40;  // u64 offset, u64 size
 
+// Space on the disk of `path`, as much as is wanted or at least some; null where there is none.
+std::unique_ptr<os::OutputFile> ReserveSpace(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  for (const uint64_t kilobytes : {1024, 256, 64, 16}) {
+    auto file = os::OutputFile::CreateUnnamed(folder);
+    if (!file) return nullptr;
+    if ((*file)->Reserve(kilobytes << 10)) return std::move(*file);
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Status KeepOldRecording(const std::string& path) {
@@ -29,9 +41,13 @@ Status KeepOldRecording(const std::string& path) {
 }
 
 Status RecordingFile::CountingSink::Write(ByteView bytes) {
-  TRY(file_.Write(bytes));
-  size += bytes.size();
-  return {};
+  Status status = file_.Write(bytes);
+  if (status) {
+    size += bytes.size();
+  } else {
+    (void)file_.Truncate(size);  // a pipe keeps what it has
+  }
+  return status;
 }
 
 Result<std::unique_ptr<RecordingFile>> RecordingFile::Create(
@@ -47,6 +63,7 @@ Result<std::unique_ptr<RecordingFile>> RecordingFile::Create(
   TRY_ASSIGN(out->writer_, perfdata::Writer::Create(*out->sink_, options, events));
   if (out->is_pipe()) TRY(out->writer_->WriteEarlyFeatures(early));
   out->whole_ = out->sink_->size;
+  if (!out->is_pipe()) out->reserve_ = ReserveSpace(path);
   return out;
 }
 
@@ -73,15 +90,21 @@ Status RecordingFile::Checked(Status status) {
   if (failed_) return Fail(ErrorKind::kIo, "writing had failed before");
   if (status) {
     whole_ = sink_->size;
-    return status;
+  } else {
+    failed_ = true;
   }
-  failed_ = true;
-  CutBack();
   return status;
 }
 
-// A record may have been written in part; and features need space that there may be none of. The
-// data section's size has its place already.
+void RecordingFile::Salvage(const FeatureBytes& features) {
+  if (is_pipe()) return;
+  reserve_.reset();
+  // What failed to be written still waits in the writer.
+  if (writer_->Flush()) whole_ = sink_->size;
+  if (!writer_->Finish(features)) CutBack();
+}
+
+// The features need space that there is none of; the data section's size has its place already.
 void RecordingFile::CutBack() {
   if (is_pipe() || !file_->Truncate(whole_)) return;
   std::array<uint8_t, 16> section = {};

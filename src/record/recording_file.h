@@ -24,20 +24,23 @@ class RecordingFile {
                                                        int compression_level,
                                                        const std::vector<perfdata::Event>& events,
                                                        const FeatureBytes& early);
-  // After a failed write the file is cut back to its last whole record and closed as far as that
-  // needs no space: what was written stays readable. Every later call fails.
+  // Once one of these has failed, Salvage is all that is left.
   Status Write(ByteView record);
   Status WriteRecord(const perfdata::Record& record);
   // FINISHED_ROUND: all that was written is on its way to the disk.
   Status EndRound();
   Status Finish(const FeatureBytes& features);
+  // After a failure, of a full disk mostly: gives up the space that was reserved for this, writes
+  // what was waiting and ends the file; or, if there is no room for that either, cuts it back to
+  // its last whole record, without features. What was written is readable.
+  void Salvage(const FeatureBytes& features);
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] bool is_pipe() const { return path_ == "-"; }
   [[nodiscard]] uint64_t bytes_written() const { return writer_->bytes_written(); }
 
  private:
-  // Passes writes on and knows how many bytes there are.
+  // Passes writes on and knows how many bytes there are. A write that failed leaves none of its.
   class CountingSink : public ByteSink {
    public:
     explicit CountingSink(os::OutputFile& file) : file_(file) {}
@@ -56,6 +59,7 @@ class RecordingFile {
 
   std::string path_;
   std::unique_ptr<os::OutputFile> file_;
+  std::unique_ptr<os::OutputFile> reserve_;  // space beside it
   std::unique_ptr<CountingSink> sink_;
   std::unique_ptr<perfdata::Writer> writer_;
   uint64_t whole_ = 0;  // bytes up to the end of the last whole record

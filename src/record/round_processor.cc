@@ -479,6 +479,7 @@ Status RoundProcessor::Finish(uint64_t kernel_lost) {
   }
   counters_.Add("record.out_of_order", order_.late());
   if (failed_) {
+    file_->Salvage(Features());
     totals_.bytes += file_->bytes_written();
     totals_.files.push_back(options_.path);
     return {};

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""How recordings end: endings.py STACKREEL STORM [KILLS]
+
+Every way to end leaves a file that can be read, and says what happened: the command's end and its
+code, signals, a duration, SIGKILL at KILLS moments (5 unless said), a full disk, a closed pipe, a
+target that goes. Where perf is installed it has to read the files too."""
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+STACKREEL, STORM = (os.path.abspath(path) for path in sys.argv[1:3])
+KILLS = int(sys.argv[3]) if len(sys.argv) > 3 else 5
+PERF = shutil.which("perf")
+EVENT = ["-e", "cpu-clock", "--no-buildid-cache"]
+failures = []
+
+
+def check(ok, what):
+    print(("ok      " if ok else "FAILED  ") + what, flush=True)
+    if not ok:
+        failures.append(what)
+
+
+def record(*args, **kwargs):
+    return subprocess.run([STACKREEL, "record", *EVENT, *args], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=120, **kwargs)
+
+
+def script(path):
+    """Exit code and sample lines of our own reading."""
+    run = subprocess.run([STACKREEL, "script", "-F", "comm,tid,time,event", "-i", path],
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+    return run.returncode, run.stdout.splitlines(), run.stderr
+
+
+def perf_reads(path):
+    """Sample count of perf, and what it complained about."""
+    with open(path, "rb") as data:
+        is_pipe = data.read(16)[8] == 16
+        os.lseek(data.fileno(), 0, os.SEEK_SET)
+        run = subprocess.run([PERF, "script", "-F", "comm,tid,time,event", "-i",
+                              "-" if is_pipe else path], stdin=data, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True, timeout=120)
+    # Of a pipe perf prints the chains too.
+    count = sum("cpu-clock" in line for line in run.stdout.splitlines())
+    return run.returncode, count, run.stderr.strip()
+
+
+def samples_said(stderr):
+    found = re.search(r"stackreel: (\d+) samples", stderr)
+    return int(found.group(1)) if found else -1
+
+
+def check_whole(path, what, said=None):
+    code, lines, errors = script(path)
+    check(code == 0, f"{what}: read back (exit {code}) {errors.strip()[:200]}")
+    if said is not None:
+        check(len(lines) == said, f"{what}: {said} samples said, {len(lines)} read")
+    if PERF:
+        code, count, complaints = perf_reads(path)
+        check(code == 0 and not complaints, f"{what}: perf reads it {complaints[:200]}")
+        check(count == len(lines), f"{what}: perf sees {count} samples, we {len(lines)}")
+
+
+def command_ends(folder):
+    path = f"{folder}/end.data"
+    run = record("-o", path, "-F", "2000", "--", STORM, "1")
+    check(run.returncode == 7, f"the command's own code: {run.returncode}")
+    check_whole(path, "forks and threads", samples_said(run.stderr))
+    check(samples_said(run.stderr) > 0, f"samples were taken: {run.stderr.strip()}")
+    complete = re.search(r"([\d.]+) % of (\d+) user stacks complete", run.stderr)
+    check(complete and float(complete.group(1)) > 95,
+          f"stacks of short-lived processes are complete: {complete and complete.group(0)}")
+    run = record("-o", path, "--", "sh", "-c", "kill -SEGV $$")
+    check(run.returncode == 139, f"a signal's code: {run.returncode}")
+    check(os.path.exists(path + ".old"), "the recording before is kept as .old")
+    check(record("-o", path, "--", "/no/such").returncode == 127, "not found is 127")
+    check(record("-o", path, "--", "/").returncode == 126, "not runnable is 126")
+
+
+def signals_end(folder):
+    for name in ("SIGINT", "SIGTERM"):
+        path = f"{folder}/{name}.data"
+        process = subprocess.Popen([STACKREEL, "record", *EVENT, "-o", path, "--", STORM, "60"],
+                                   stderr=subprocess.PIPE, text=True)
+        time.sleep(1)
+        process.send_signal(getattr(signal, name))
+        _, stderr = process.communicate(timeout=60)
+        code = 128 + getattr(signal, name)
+        check(process.returncode == code, f"{name}: exit {process.returncode}, {code} wanted")
+        check_whole(path, name, samples_said(stderr))
+
+
+def limits_end(folder):
+    path = f"{folder}/limit.data"
+    start = time.monotonic()
+    run = record("-o", path, "--duration", "1", "--", STORM, "60")
+    check(run.returncode == 0 and time.monotonic() - start < 30, "a duration ends it and its command")
+    check_whole(path, "duration", samples_said(run.stderr))
+    run = record("-o", path, "-F", "2000", "--max-size", "30K", "--", STORM, "60")
+    check(run.returncode == 0, "a size ends it")
+    check_whole(path, "max-size", samples_said(run.stderr))
+
+
+def target_goes(folder):
+    path = f"{folder}/target.data"
+    target = subprocess.Popen([STORM, "2"])
+    run = record("-o", path, "-p", str(target.pid))
+    check(run.returncode == 0, f"a target that ends, ends it: exit {run.returncode}")
+    target.wait()
+    check_whole(path, "target gone", samples_said(run.stderr))
+    run = record("-o", path, "-p", str(target.pid))
+    check(run.returncode == 125 and "no process" in run.stderr, "no such target is 125")
+
+
+def killed(folder):
+    """perf reads nothing of a recording that was not finished, its own neither; we do."""
+    unfinished = 0
+    for i in range(KILLS):
+        path = f"{folder}/kill.data"
+        for old in (path, path + ".old"):
+            if os.path.exists(old):
+                os.unlink(old)
+        process = subprocess.Popen([STACKREEL, "record", *EVENT, "-F", "2000",
+                                    *(["--unwind=later"] if i % 3 == 2 else []),
+                                    *(["--no-compress"] if i % 2 == 1 else []), "-o", path,
+                                    "--", STORM, "30"], stderr=subprocess.DEVNULL,
+                                   start_new_session=True)
+        time.sleep(random.uniform(0.05, 1.5))
+        process.kill()
+        process.wait()
+        subprocess.run(["pkill", "-KILL", "-s", str(process.pid)], check=False)
+        if not os.path.exists(path) or os.path.getsize(path) < 104:
+            continue  # before the header
+        code, lines, errors = script(path)
+        unfinished += 1
+        check(code in (0, 4) and "was not finished" in errors, f"kill {i}: {len(lines)} samples read, exit {code}, and the loss is said")
+    check(unfinished > KILLS // 2, f"{unfinished} of {KILLS} killed while writing")
+
+
+def disk_full(folder):
+    small = f"{folder}/small"
+    os.mkdir(small)
+    for size, how in (("256k", []),
+                      ("4m", ["--unwind=later", "--no-compress", "--call-graph", "dwarf,8192"])):
+        mount = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", small],
+                               stderr=subprocess.DEVNULL)
+        if mount.returncode != 0:
+            print("skipped disk_full: may not mount a small tmpfs")
+            return
+        try:
+            path = f"{small}/full.data"
+            run = record("-F", "10000", *how, "-o", path, "--", STORM, "60")
+            check(run.returncode == 1, f"disk full: exit {run.returncode}, 1 wanted")
+            check("No space left" in run.stderr, "disk full is said")
+            check_whole(path, "disk full")
+            check(len(script(path)[1]) > 100, "disk full: what was written is there")
+        finally:
+            subprocess.run(["umount", small], check=False)
+
+
+def pipes(folder):
+    path = f"{folder}/pipe.data"
+    with open(path, "wb") as out:
+        run = subprocess.run([STACKREEL, "record", *EVENT, "-o", "-", "--", "sh", "-c",
+                              f"echo hello; {STORM} 0.5"], stdout=out, stderr=subprocess.PIPE,
+                             text=True, timeout=60)
+    check("hello" in run.stderr, "the command's output keeps out of the pipe")
+    check_whole(path, "pipe", samples_said(run.stderr))
+    closed = subprocess.run(f"{STACKREEL} record {' '.join(EVENT)} -F 2000 -o - -- {STORM} 30 "
+                            f"| head -c 20000 > /dev/null; exit ${{PIPESTATUS[0]}}", shell=True,
+                            executable="/bin/bash", stderr=subprocess.PIPE, text=True, timeout=60)
+    check(closed.returncode == 1 and "Broken pipe" in closed.stderr,
+          f"a closed pipe: exit {closed.returncode}")
+
+
+if record("-o", "/dev/null", "--", "true").returncode == 125:
+    print("skipped: events may not be opened here")
+    sys.exit(77)
+with tempfile.TemporaryDirectory() as scratch:
+    for part in (command_ends, signals_end, limits_end, target_goes, killed, disk_full, pipes):
+        part(scratch)
+if failures:
+    sys.exit(f"{len(failures)} failed:\n  " + "\n  ".join(failures))

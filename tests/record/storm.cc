@@ -1,0 +1,50 @@
+// A target that forks, executes and makes threads all the time: storm SECONDS.
+// Each process and thread works for a moment in a function of its own.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+__attribute__((noinline)) void Work(std::chrono::microseconds time) {
+  volatile unsigned sum = 0;
+  for (const auto end = Clock::now() + time; Clock::now() < end;) sum = sum + 1;
+}
+__attribute__((noinline)) void WorkInThread() { Work(std::chrono::microseconds(1500)); }
+__attribute__((noinline)) void WorkInFork() { Work(std::chrono::microseconds(1500)); }
+__attribute__((noinline)) void WorkAfterExec() { Work(std::chrono::microseconds(1500)); }
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "child") == 0) {
+    WorkAfterExec();
+    return 0;
+  }
+  const auto end = Clock::now() + std::chrono::milliseconds(
+                                      static_cast<int>(1000 * (argc > 1 ? atof(argv[1]) : 1)));
+  while (Clock::now() < end) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) threads.emplace_back(WorkInThread);
+    for (int i = 0; i < 4; ++i) {
+      if (fork() != 0) continue;
+      if (i % 2 == 0) {
+        WorkInFork();
+        _exit(0);
+      }
+      execl("/proc/self/exe", "storm", "child", nullptr);
+      _exit(127);
+    }
+    for (std::thread& thread : threads) thread.join();
+    while (waitpid(-1, nullptr, 0) > 0) {
+    }
+  }
+  return 7;
+}
