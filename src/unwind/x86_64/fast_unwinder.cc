@@ -81,6 +81,13 @@ const FastRule& FastUnwinder<Cpu>::FindRule(const UnwindInput& input, const Stat
   return rules_[MissRule(input, state)];
 }
 
+// A CFA is kept at `at`, which is not on the stack. The full path can look in files too.
+template <class Cpu>
+StackEnd FastUnwinder<Cpu>::OffTheStack(const UnwindInput& input, uint64_t at) {
+  needs_full_ = input.maps->Find(at) != nullptr;
+  return EndOfUnreadable(input, at);
+}
+
 // Compilers do not say when an epilogue has popped a register, so its slot may be given although it
 // lies below sp already. The register itself then holds the caller's value.
 template <class Cpu>
@@ -91,8 +98,9 @@ void FastUnwinder<Cpu>::LoadFp(const UnwindInput& input, const FastRule& rule, u
     return;
   }
   const uint64_t base = rule.fp == FpKind::kAtCfa ? cfa : state.fp;
-  const uint64_t at = base + static_cast<uint64_t>(int64_t{rule.fp_offset});
-  if (state.exact && at < state.sp) return;
+  const uint64_t at =
+      static_cast<typename Cpu::Word>(base + static_cast<uint64_t>(int64_t{rule.fp_offset}));
+  if (state.exact && rule.fp == FpKind::kAtCfa && at < state.sp) return;
   state.fp_known = ReadWord<Cpu>(input.stack, at, state.fp);
 }
 
@@ -100,6 +108,7 @@ void FastUnwinder<Cpu>::LoadFp(const UnwindInput& input, const FastRule& rule, u
 template <class Cpu>
 std::optional<StackEnd> FastUnwinder<Cpu>::Apply(const UnwindInput& input, const FastRule& rule,
                                                  State& state) {
+  using Word = typename Cpu::Word;
   const auto offset = static_cast<uint64_t>(int64_t{rule.cfa_offset});
   uint64_t cfa = 0;
   switch (rule.kind) {
@@ -118,8 +127,9 @@ std::optional<StackEnd> FastUnwinder<Cpu>::Apply(const UnwindInput& input, const
       if (!state.fp_known) return StackEnd::kBadCfi;
       [[fallthrough]];
     case FastKind::kCfaAtSp: {
-      const uint64_t at = (rule.kind == FastKind::kCfaAtSp ? state.sp : state.fp) + offset;
-      if (!ReadWord<Cpu>(input.stack, at, cfa)) return EndOfUnreadable(input, at);
+      const uint64_t base = rule.kind == FastKind::kCfaAtSp ? state.sp : state.fp;
+      const uint64_t at = static_cast<Word>(base + offset);
+      if (!ReadWord<Cpu>(input.stack, at, cfa)) return OffTheStack(input, at);
       cfa += static_cast<uint64_t>(rule.extra);
       break;
     }
@@ -135,9 +145,10 @@ std::optional<StackEnd> FastUnwinder<Cpu>::Apply(const UnwindInput& input, const
     case FastKind::kFullRegisters:
       return StackEnd::kBadCfi;
   }
+  cfa = static_cast<Word>(cfa);
   // A call pushed something: the caller's sp is above.
   if (cfa <= state.sp) return cfa == state.sp ? StackEnd::kNoAdvance : StackEnd::kBadCfa;
-  const uint64_t ra_at = cfa + static_cast<uint64_t>(int64_t{rule.ra_offset});
+  const uint64_t ra_at = static_cast<Word>(cfa + static_cast<uint64_t>(int64_t{rule.ra_offset}));
   uint64_t ra = 0;
   if (!ReadWord<Cpu>(input.stack, ra_at, ra)) return EndOfUnreadable(input, ra_at);
   if (rule.fp != FpKind::kSame) LoadFp(input, rule, cfa, state);
@@ -152,13 +163,15 @@ std::optional<StackEnd> FastUnwinder<Cpu>::Apply(const UnwindInput& input, const
 template <class Cpu>
 std::optional<StackEnd> FastUnwinder<Cpu>::ApplySignal(const UnwindInput& input,
                                                        const FastRule& rule, State& state) {
-  const auto at = [&](int32_t offset) { return state.sp + static_cast<uint64_t>(int64_t{offset}); };
+  const auto at = [&](int32_t offset) -> uint64_t {
+    return static_cast<typename Cpu::Word>(state.sp + static_cast<uint64_t>(int64_t{offset}));
+  };
   State next{};
+  if (!ReadWord<Cpu>(input.stack, at(rule.cfa_offset), next.sp)) {
+    return OffTheStack(input, at(rule.cfa_offset));
+  }
   if (!ReadWord<Cpu>(input.stack, at(rule.ra_offset), next.pc)) {
     return EndOfUnreadable(input, at(rule.ra_offset));
-  }
-  if (!ReadWord<Cpu>(input.stack, at(rule.cfa_offset), next.sp)) {
-    return EndOfUnreadable(input, at(rule.cfa_offset));
   }
   next.fp_known = ReadWord<Cpu>(input.stack, at(rule.fp_offset), next.fp);
   next.exact = true;
@@ -223,6 +236,7 @@ std::optional<StackEnd> FastUnwinder<Cpu>::Unwind(const UnwindInput& input,
   }
   tag_ = cache_.TagOf(input.maps->version);
   last_mapping_ = nullptr;
+  needs_full_ = false;
   const Registers& registers = input.registers;
   State state{};
   state.pc = static_cast<typename Cpu::Word>(registers.values[kPerfIp]);
@@ -246,7 +260,10 @@ std::optional<StackEnd> FastUnwinder<Cpu>::Unwind(const UnwindInput& input,
     const CodeAddressKind kind =
         state.exact ? CodeAddressKind::kInstructionPointer : CodeAddressKind::kReturnAddress;
     out.push_back({{Avma(state.pc), kind}, state.origin, rule.kind == FastKind::kSignal});
-    if (const auto end = Apply(input, rule, state)) return end;
+    if (const auto end = Apply(input, rule, state)) {
+      if (needs_full_) return std::nullopt;
+      return end;
+    }
   }
 }
 

@@ -34,6 +34,7 @@ class FastUnwinder {
   const FastRule& FindRule(const UnwindInput& input, const State& state);
   uint32_t MissRule(const UnwindInput& input, const State& state);
   std::optional<StackEnd> Apply(const UnwindInput& input, const FastRule& rule, State& state);
+  StackEnd OffTheStack(const UnwindInput& input, uint64_t at);
   static void LoadFp(const UnwindInput& input, const FastRule& rule, uint64_t cfa, State& state);
   std::optional<StackEnd> ApplySignal(const UnwindInput& input, const FastRule& rule, State& state);
   std::optional<StackEnd> Fallback(const UnwindInput& input, const FastRule& rule, State& state);
@@ -45,6 +46,7 @@ class FastUnwinder {
   Counts& counts_;
   PcCache cache_;
   RuleTable<FastRule> rules_;
+  bool needs_full_ = false;
   uint32_t tag_ = 0;                             // of the maps of this call
   const UnwindMapping* last_mapping_ = nullptr;  // in the maps of this call
 };

@@ -45,9 +45,11 @@ class FullUnwinder<Cpu>::FrameView : public dwarf::ExpressionContext {
       return Load(stack.data() + offset, size);
     }
     const UnwindMapping* mapping = input_.maps->Find(address.value);
+    failed_at_ = address.value;
     if (mapping == nullptr || mapping->module == nullptr) return std::nullopt;
     const ByteView file = mapping->module->ReadOnlyBytesAt(Svma(address.value - mapping->bias));
     if (file.size() < size) return std::nullopt;
+    failed_at_.reset();
     return Load(file.data(), size);
   }
   [[nodiscard]] Result<uint64_t> Evaluate(ByteView expression, uint64_t bias,
@@ -69,10 +71,10 @@ class FullUnwinder<Cpu>::FrameView : public dwarf::ExpressionContext {
     if (!value) return std::nullopt;
     return static_cast<typename Cpu::Word>(*value + static_cast<uint64_t>(rule.offset));
   }
-  // The caller's value of a register. `failed_at`: where a stack word was wanted that is not there.
+  // The caller's value of a register. What is saved is saved on the stack.
   [[nodiscard]] std::optional<uint64_t> Caller(const RegisterRule& rule, uint64_t cfa,
-                                               uint64_t bias,
-                                               std::optional<uint64_t>& failed_at) const {
+                                               uint64_t bias) const {
+    failed_at_.reset();
     uint64_t at = cfa + static_cast<uint64_t>(rule.offset);
     switch (rule.kind) {
       case RuleKind::kRegister:
@@ -94,14 +96,20 @@ class FullUnwinder<Cpu>::FrameView : public dwarf::ExpressionContext {
         return std::nullopt;
     }
     at = static_cast<typename Cpu::Word>(at);
-    const auto value = Memory(Avma(at), Cpu::kWordSize);
-    if (!value) failed_at = at;
-    return value;
+    uint64_t value = 0;
+    if (ReadWord<Cpu>(input_.stack, at, value)) return value;
+    failed_at_ = at;
+    return std::nullopt;
+  }
+  // How a stack ends for which the last Cfa or Caller gave nothing.
+  [[nodiscard]] StackEnd Failure() const {
+    return failed_at_ ? EndOfUnreadable(input_, *failed_at_) : StackEnd::kBadCfi;
   }
 
  private:
   const UnwindInput& input_;
   const State& state_;
+  mutable std::optional<uint64_t> failed_at_;  // memory that was wanted and is not known
 };
 
 template <class Cpu>
@@ -133,7 +141,7 @@ auto FullUnwinder<Cpu>::MakeRule(const UnwindModule& module, Svma pc, bool exact
   const dwarf::Row& row = rows.row();
   rule.kind = row.registers[Cpu::kIp].kind == RuleKind::kUndefined ? Rule::Kind::kOutermost
                                                                    : Rule::Kind::kRow;
-  rule.signal_frame = found.fde->cie.signal_frame;
+  rule.signal_frame = rule.kind == Rule::Kind::kRow && found.fde->cie.signal_frame;
   rule.cfa = row.cfa;
   for (uint8_t reg = 0; reg < Cpu::kRegisters; ++reg) {
     const RegisterRule& saved = row.registers[reg];
@@ -158,7 +166,7 @@ std::optional<StackEnd> FullUnwinder<Cpu>::ApplyRow(const UnwindInput& input, co
                                                     uint64_t bias, State& state) {
   const FrameView view(input, state);
   const auto cfa = view.Cfa(rule.cfa, bias);
-  if (!cfa) return StackEnd::kBadCfi;
+  if (!cfa) return view.Failure();
   if (!rule.signal_frame && *cfa <= state.sp()) {
     return *cfa == state.sp() ? StackEnd::kNoAdvance : StackEnd::kBadCfa;
   }
@@ -166,17 +174,17 @@ std::optional<StackEnd> FullUnwinder<Cpu>::ApplyRow(const UnwindInput& input, co
   caller.Set(Cpu::kSp, *cfa);
   caller.Forget(Cpu::kIp);
   for (const auto& [reg, saved] : rule.registers) {
-    std::optional<uint64_t> failed_at;
-    const bool is_popped = state.exact && saved.kind == RuleKind::kOffset && reg != Cpu::kIp &&
-                           *cfa + static_cast<uint64_t>(saved.offset) < state.sp();
+    const bool is_popped =
+        state.exact && saved.kind == RuleKind::kOffset && reg != Cpu::kIp &&
+        static_cast<typename Cpu::Word>(*cfa + static_cast<uint64_t>(saved.offset)) < state.sp();
     if (is_popped) continue;  // see FastUnwinder::LoadFp
-    const auto value = view.Caller(saved, *cfa, bias, failed_at);
+    const auto value = view.Caller(saved, *cfa, bias);
     if (value) {
       caller.Set(reg, *value);
     } else {
       caller.Forget(reg);
       const bool is_vital = reg == Cpu::kIp || reg == Cpu::kSp;
-      if (is_vital) return failed_at ? EndOfUnreadable(input, *failed_at) : StackEnd::kBadCfi;
+      if (is_vital) return view.Failure();
     }
   }
   if (!caller.Has(Cpu::kIp)) return StackEnd::kBadCfi;
@@ -191,7 +199,8 @@ std::optional<StackEnd> FullUnwinder<Cpu>::ApplyTrampoline(const UnwindInput& in
                                                            State& state) {
   State caller = state;
   for (unsigned reg = 0; reg < Cpu::kRegisters; ++reg) {
-    const uint64_t at = state.sp() + static_cast<uint64_t>(int64_t{layout[reg]});
+    const uint64_t at =
+        static_cast<typename Cpu::Word>(state.sp() + static_cast<uint64_t>(int64_t{layout[reg]}));
     uint64_t value = 0;
     if (ReadWord<Cpu>(input.stack, at, value)) {
       caller.Set(reg, value);
