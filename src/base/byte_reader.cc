@@ -2,7 +2,7 @@
 
 namespace stackreel {
 
-uint64_t ByteReader::Uleb128() {
+uint64_t ByteReader::LongUleb128() {
   uint64_t value = 0;
   unsigned shift = 0;
   while (true) {

@@ -33,7 +33,11 @@ class ByteReader {
   int64_t S64() { return static_cast<int64_t>(U64()); }
 
   // LEB128 (DWARF 5, section 7.6). Bits past 64 are dropped.
-  uint64_t Uleb128();
+  uint64_t Uleb128() {
+    // Most numbers take one byte.
+    if (!AtEnd() && bytes_[offset_] < 0x80) return bytes_[offset_++];
+    return LongUleb128();
+  }
   int64_t Sleb128();
 
   // The next `size` bytes; an empty view and !ok() if there are fewer.
@@ -69,6 +73,7 @@ class ByteReader {
     offset_ += sizeof(T);
     return value;
   }
+  uint64_t LongUleb128();
   void Overrun() {
     ok_ = false;
     offset_ = bytes_.size();

@@ -5,6 +5,10 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
+
+#include "dwarf/constants.h"
+#include "dwarf/dwarf_writer.h"
 
 namespace stackreel::symbolize {
 namespace {
@@ -139,6 +143,70 @@ TEST(SymbolizerTest, LooksUpKernelModulesByTheirNameInKallsyms) {
   auto by_name = symbolizer.Find(1, MakeModule(ModuleKind::kKernelModule, "[nf_conntrack]"),
                                  Svma(0xffffffffc0001004));
   EXPECT_EQ(symbolizer.Text(by_name[0].function), "nf_hook");
+}
+
+// A file with f [0x1100, 0x1200), called "f_symbol" by its symbol table if `symbols`, and
+// "inner(int)" inlined into it at line 12 [0x1110, 0x1120).
+FileImagePtr FileWithInlinedCall(bool symbols) {
+  using namespace dwarf;  // NOLINT(google-build-using-namespace)
+  UnitWriter units({.version = 4});
+  units.BeginUnit();
+  units.Die(kTagCompileUnit, true, {{kAtLowPc, kFormAddr, 0x1100}, {kAtHighPc, kFormData2, 0x100}});
+  units.Die(kTagSubprogram, true,
+            {{kAtName, kFormString, 0, "f"},
+             {kAtLowPc, kFormAddr, 0x1100},
+             {kAtHighPc, kFormData2, 0x100}});
+  units.Die(kTagInlinedSubroutine, false,
+            {{kAtLinkageName, kFormString, 0, "_Z5inneri"},
+             {kAtLowPc, kFormAddr, 0x1110},
+             {kAtHighPc, kFormData1, 0x10},
+             {kAtCallLine, kFormData1, 12}});
+  units.EndChildren();
+  units.EndChildren();
+  units.EndUnit();
+  DebugFileWriter file;
+  file.Add(units);
+  if (symbols) file.AddSymbols({{.name = "f_symbol", .value = 0x1100, .size = 0x100}});
+  return file.Take();
+}
+
+TEST(SymbolizerTest, ShowsInlinedFunctionsOnRequest) {
+  FakeFiles provider;
+  provider.files["a.out"].main = FileWithInlinedCall(true);
+  provider.files["stripped"].main = FileWithInlinedCall(false);
+  const Module with_symbols = MakeModule(ModuleKind::kFile, "a.out");
+  const Module without = MakeModule(ModuleKind::kFile, "stripped");
+  Counters counters;
+  Symbolizer symbolizer(provider, {.inlines = true, .lines = true}, counters);
+  auto frames = symbolizer.Find(0, with_symbols, Svma(0x1114));
+  ASSERT_EQ(frames.size(), 2U);
+  EXPECT_EQ(symbolizer.Text(frames[0].function), "inner");
+  EXPECT_EQ(symbolizer.Text(frames[0].mangled), "_Z5inneri");
+  EXPECT_TRUE(frames[0].inlined);
+  // The function that has code of its own goes by its symbol.
+  EXPECT_EQ(symbolizer.Text(frames[1].function), "f_symbol");
+  EXPECT_EQ(frames[1].line, 12U);
+  EXPECT_EQ(frames[1].offset, 0x14U);
+  EXPECT_FALSE(frames[1].inlined);
+  EXPECT_EQ(symbolizer.Find(0, with_symbols, Svma(0x1120)).size(), 1U);
+  // Without a symbol, by what DWARF calls it.
+  frames = symbolizer.Find(1, without, Svma(0x1114));
+  ASSERT_EQ(frames.size(), 2U);
+  EXPECT_EQ(symbolizer.Text(frames[1].function), "f");
+  // And none unless asked for.
+  Symbolizer plain(provider, {}, counters);
+  EXPECT_EQ(plain.Find(0, with_symbols, Svma(0x1114)).size(), 1U);
+}
+
+TEST(SymbolizerTest, SeparateDebugFileComesFirst) {
+  FakeFiles provider;
+  provider.files["a.out"].main = FileWithInlinedCall(false);
+  provider.files["a.out"].debug = FileWithInlinedCall(true);
+  Counters counters;
+  Symbolizer symbolizer(provider, {.inlines = true}, counters);
+  auto frames = symbolizer.Find(0, MakeModule(ModuleKind::kFile, "a.out"), Svma(0x1114));
+  ASSERT_EQ(frames.size(), 2U);
+  EXPECT_EQ(symbolizer.Text(frames[1].function), "f_symbol");
 }
 
 }  // namespace
