@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!image) return 0;
   for (const auto& section : image->sections()) {
     (void)image->FindSection(section.name);
-    (void)image->ReadSection(section);
+    if (const auto read = image->ReadSection(section)) CHECK(read->view().size() <= 1U << 30);
   }
   for (const auto& segment : image->segments()) {
     const ByteView loaded = image->BytesAt(Svma(segment.vaddr));

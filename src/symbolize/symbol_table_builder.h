@@ -16,7 +16,7 @@ struct SymbolCandidate {
   uint64_t start = 0;
   uint64_t end = 0;    // equal to start: size not known
   bool sized = false;  // `end` is the table's own; set by Add
-  std::string_view name = {};
+  std::string_view name;
   uint8_t type = 0;     // STT_*
   uint8_t binding = 0;  // STB_*
 };

@@ -95,7 +95,8 @@ std::optional<FoundFile> ElfSearch::OpenMatching(const std::string& path, const 
   const auto image = elf::Image::Parse((*file)->bytes());
   if (!image) {
     Error error = image.error();
-    reasons.Add(std::move(error).At(path, error.offset).ToString());
+    error.file = path;
+    reasons.Add(error.ToString());
     return std::nullopt;
   }
   if (!id.empty()) {
@@ -158,14 +159,14 @@ std::optional<FoundFile> ElfSearch::FindByDebugLink(const FoundFile& main, const
   std::vector<std::string> candidates;
   for (const std::string& path : {main.path, RealPath(main.path)}) {
     const std::string folder = FolderOf(path);
-    candidates.push_back(folder + "/" + name);
-    candidates.push_back(folder + "/.debug/" + name);
+    candidates.push_back(fmt::format("{}/{}", folder, name));
+    candidates.push_back(fmt::format("{}/.debug/{}", folder, name));
     for (const std::string& root : RootsOf(pid)) {
       // A binary found below a root has its debug folders below it too.
       if (!folder.starts_with(root)) continue;
       const std::string inside = folder.substr(root.size());
       for (const std::string& debug : options_.debug_dirs) {
-        candidates.push_back(root + debug + inside + "/" + name);
+        candidates.push_back(fmt::format("{}{}{}/{}", root, debug, inside, name));
       }
     }
   }
