@@ -35,7 +35,7 @@ Result<Attr> DecodeAttr(ByteView bytes, Endian endian) {
   // The attr's own size says how much of it was written; 0 stands for the first version.
   uint32_t size = LoadUnaligned<uint32_t>(bytes.data() + 4, endian);
   if (size == 0) size = kAttrSizeFirst;
-  if (size < kAttrSizeFirst || size > bytes.size()) {
+  if (size < kAttrSizeFirst || size > bytes.size() || size % 8 != 0) {
     return Fail(ErrorKind::kDamaged,
                 fmt::format("perf_event_attr says it has {} bytes, its container gives it {}", size,
                             bytes.size()));
@@ -56,17 +56,23 @@ Result<Attr> DecodeAttr(ByteView bytes, Endian endian) {
   return attr;
 }
 
-uint32_t SmallestAttrSize(const Attr& attr) {
+uint32_t AttrBytesUsed(const Attr& attr) {
   if (!attr.tail.empty()) return kAttrSizeLast + static_cast<uint32_t>(attr.tail.size());
   const std::vector<uint8_t> whole = EncodeWhole(attr, kNativeEndian);
   const auto last = std::find_if(whole.rbegin(), whole.rend(), [](uint8_t b) { return b != 0; });
   const auto used = static_cast<uint32_t>(whole.rend() - last);
+  return std::max((used + 7) / 8 * 8, kAttrSizeFirst);
+}
+
+uint32_t SmallestAttrSize(const Attr& attr) {
+  const uint32_t used = AttrBytesUsed(attr);
+  if (used > kAttrSizeLast) return used;
   return *std::find_if(kPublishedSizes.begin(), kPublishedSizes.end(),
                        [used](uint32_t size) { return size >= used; });
 }
 
 std::vector<uint8_t> EncodeAttrSized(const Attr& attr, Endian endian, uint32_t size) {
-  CHECK(size >= SmallestAttrSize(attr));
+  CHECK(size >= AttrBytesUsed(attr));
   Attr sized = attr;
   sized.size = size;
   std::vector<uint8_t> bytes = EncodeWhole(sized, endian);

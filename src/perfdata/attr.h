@@ -131,12 +131,16 @@ struct Attr {
 };
 
 // Decodes an attr from all of `bytes` (its size is what the container said; the size field inside
-// is checked against it). kDamaged if shorter than 64 bytes.
+// is checked against it, 0 standing for 64). kDamaged if that size is less than 64, more than
+// `bytes`, or not a multiple of 8.
 Result<Attr> DecodeAttr(ByteView bytes, Endian endian);
 // Encodes into the smallest published size that holds the fields that are not zero.
 std::vector<uint8_t> EncodeAttr(const Attr& attr, Endian endian);
-// Encodes into exactly `size` bytes (a published size no smaller than the fields need).
+// Encodes into exactly `size` bytes, at least AttrBytesUsed.
 std::vector<uint8_t> EncodeAttrSized(const Attr& attr, Endian endian, uint32_t size);
+// Up to the last word that is not 0; at least 64.
+uint32_t AttrBytesUsed(const Attr& attr);
+// The smallest published size that holds them (with a tail: 144 and the tail).
 uint32_t SmallestAttrSize(const Attr& attr);
 
 // An attr with the event ids that carry it and the name it goes by ("cycles:u").

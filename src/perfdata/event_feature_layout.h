@@ -165,6 +165,7 @@ struct BuildIdRecords {
     in = start;
     value = BuildIdList();
     DecodeAll(in, value, scope, trace, /*with_pid=*/false);
+    if (WithoutPid(value)) FailRead(in);  // neither way
   }
   void Encode(ByteWriter& out, const BuildIdList& value, const WireScope& scope) const;
   template <typename V, typename Visitor>
@@ -198,7 +199,7 @@ struct BuildIdRecords {
         PaddedText<64>::Decode(body, id.filename, scope);
       }
       trace.Leave();
-      if (!body.ok()) return FailRead(in);
+      if (!body.ok() || id.filename.size() > kMaxBuildIdFilename) return FailRead(in);
       value.ids.push_back(std::move(id));
       value.misc.push_back(scope.misc);
     }

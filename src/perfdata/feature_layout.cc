@@ -44,6 +44,7 @@ void BuildIdRecords::Encode(ByteWriter& out, const BuildIdList& value,
     out.U32(static_cast<uint32_t>(RecordType::kHeaderBuildId));
     out.U16(scope.misc);
     out.U16(0);
+    CHECK(value.ids[i].filename.size() <= kMaxBuildIdFilename);
     EncodeFields(out, value.ids[i], scope);
     out.PutAt(start + 6, static_cast<uint16_t>(out.size() - start));
   }

@@ -40,8 +40,9 @@ inline constexpr auto kLayout<Mmap> =
                  F("pgoff", &Mmap::pgoff, Sensitivity::kMapOffset, Display::kHex),
                  F<PaddedText<8>>("filename", &Mmap::filename, Sensitivity::kPath));
 
-// u32 prot, u32 flags; kernels before 3.16 had the filename in their place. Protection bits never
-// look like the first two characters of "/path", "//anon" or "[stack]".
+// u32 prot, u32 flags; kernels before 3.16 had the filename in their place. A word that begins like
+// "/path", "//anon" or "[stack]" is no protection, whose bits are in kProtBits.
+inline constexpr uint32_t kProtBits = 0x0300'0fff;  // asm-generic/mman-common.h and arm64's
 struct ProtAndFlags {
   static constexpr size_t kMembers = 2;
   FieldInfo prot;
@@ -50,7 +51,7 @@ struct ProtAndFlags {
   template <typename Trace>
   void Decode(ByteReader& in, Mmap2& value, const WireScope&, Trace& trace) const {
     const ByteView rest = in.Rest();
-    if (rest.size() >= 2 && (rest[0] == '/' || rest[0] == '[') && rest[1] != 0) return;
+    if (rest.size() >= 2 && (rest[0] == '/' || rest[0] == '[') && rest[1] >= ' ') return;
     const size_t begin = in.offset();
     value.prot = in.U32();
     trace.Field(prot, in, begin, value.prot);

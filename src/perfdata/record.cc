@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "perfdata/record_layout.h"
@@ -16,8 +17,11 @@ constexpr uint32_t kFirstUserType = 64;   // PERF_RECORD_USER_TYPE_START
 constexpr uint64_t kTrailerBits =
     kSampleTid | kSampleTime | kSampleId | kSampleStreamId | kSampleCpu | kSampleIdentifier;
 
+// Kernel records that we know end with the event's sample_id; of others all is payload.
 bool HasTrailer(uint32_t type, const RecordContext& context) {
-  return type < kFirstUserType && context.attr != nullptr && context.attr->sample_id_all();
+  return type >= static_cast<uint32_t>(RecordType::kMmap) &&
+         type <= static_cast<uint32_t>(RecordType::kCallchainDeferred) && context.attr != nullptr &&
+         context.attr->sample_id_all();
 }
 
 // Whether `body` was read whole.
@@ -53,22 +57,22 @@ Result<Record> DecodeRecord(const RawRecord& raw, const RecordContext& context) 
   const ByteView payload = raw.payload();
 
   const size_t trailer_size = HasTrailer(raw.type, context) ? SampleIdSize(*context.attr) : 0;
-  if (trailer_size > 0 && trailer_size <= payload.size() &&
-      DecodeBody(raw.type, payload.first(payload.size() - trailer_size), context.endian, scope,
-                 record.body)) {
+  if (trailer_size > payload.size() ||
+      !DecodeBody(raw.type, payload.first(payload.size() - trailer_size), context.endian, scope,
+                  record.body)) {
+    return Damaged(raw, "too short for what it says it holds");
+  }
+  if (HasTrailer(raw.type, context)) {
     ByteReader in(payload.last(trailer_size), context.endian);
     NoTrace trace;
     record.sample_id.emplace();
     record.sample_id->present = context.attr->sample_type & kTrailerBits;
     DecodeFields(in, *record.sample_id, scope, trace);
-    return record;
-  }
-  // No trailer, or a record that its writer left without one.
-  if (!DecodeBody(raw.type, payload, context.endian, scope, record.body)) {
-    return Damaged(raw, "too short for what it says it holds");
   }
   if (auto* tracing = std::get_if<HeaderTracingData>(&record.body)) {
-    tracing->bytes.assign(raw.extra.begin(), raw.extra.end());
+    const auto size = LoadUnaligned<uint32_t>(payload.data(), context.endian);
+    const ByteView bytes = raw.extra.first(std::min<size_t>(size, raw.extra.size()));
+    tracing->bytes.assign(bytes.begin(), bytes.end());
   }
   return record;
 }
@@ -80,8 +84,8 @@ Result<std::vector<uint8_t>> EncodeRecord(const Record& record, const RecordCont
   out.U16(0);
   const WireScope scope{record.misc, context.attr};
   std::visit([&](const auto& body) { EncodeFields(out, body, scope); }, record.body);
-  if (record.sample_id && HasTrailer(record.type, context)) {
-    EncodeFields(out, *record.sample_id, scope);
+  if (HasTrailer(record.type, context)) {
+    EncodeFields(out, record.sample_id.value_or(SampleId()), scope);
   }
   if (out.size() > kMaxRecordSize) {
     return Fail(ErrorKind::kUnsupported,

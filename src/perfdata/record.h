@@ -410,10 +410,12 @@ struct RecordContext {
 size_t SampleIdSize(const Attr& attr);
 
 // Decodes any record but SAMPLE. kDamaged (offset = raw.file_offset) if it is too short for what
-// it says; strings without NUL end at the record's end.
+// it says; strings without NUL end at the record's end. Bytes behind the fields are left out.
 Result<Record> DecodeRecord(const RawRecord& raw, const RecordContext& context);
-// Encodes it with its 8-byte header and trailer, ready to write. Fails with kUnsupported if it does
-// not fit 65,535 bytes. decode(encode(r)) == r.
+// Encodes it with its 8-byte header and, if the context's event has one, its trailer (zeros if the
+// record has none), ready to write; TRACING_DATA's bytes follow it. Fails with kUnsupported if it
+// does not fit 65,535 bytes. decode(encode(r)) == r for what can be decoded: text ends before its
+// first NUL, and a trailer is there just when the context's event has one.
 Result<std::vector<uint8_t>> EncodeRecord(const Record& record, const RecordContext& context);
 
 }  // namespace stackreel::perfdata

@@ -57,8 +57,8 @@ void AttrInRecord::Decode(ByteReader& in, Attr& value, const WireScope&) {
 }
 
 void AttrInRecord::Encode(ByteWriter& out, const Attr& value, const WireScope&) {
-  const uint32_t smallest = SmallestAttrSize(value);
-  out.Bytes(EncodeAttrSized(value, out.endian(), std::max(value.size, smallest)));
+  const bool fits = value.size >= AttrBytesUsed(value);
+  out.Bytes(EncodeAttrSized(value, out.endian(), fits ? value.size : SmallestAttrSize(value)));
 }
 
 // ---- CPU maps ----

@@ -60,6 +60,52 @@ std::vector<Record> OneOfEachKernelRecord() {
   };
 }
 
+std::vector<Record> OneOfEachUserRecord() {
+  using enum RecordType;
+  Attr attr;
+  attr.size = 112;
+  attr.config = 3;
+  attr.sample_max_stack = 127;
+  return {
+      Make(kHeaderAttr, HeaderAttr{attr, {11, 12, 13}}),
+      Make(kHeaderEventType, HeaderEventType{3, "cycles"}),
+      Make(kHeaderTracingData, HeaderTracingData{{1, 2, 3, 4, 5}}),
+      Make(kHeaderBuildId, HeaderBuildId{-1, SomeBuildId(), "[kernel.kallsyms]"}, 1),
+      Make(kHeaderBuildId, HeaderBuildId{7, *BuildId::FromHex("aabb"), "/bin/cat"},
+           kMiscBuildIdSize),
+      Make(kFinishedRound, FinishedRound{}),
+      Make(kIdIndex, IdIndex{false, {{1, 2, 3, 4, 0, 0}, {5, 6, 7, 8, 0, 0}}}),
+      Make(kIdIndex, IdIndex{true, {{1, 2, 3, 4, 50, 60}, {5, 6, 7, 8, 70, 80}}}),
+      Make(kAuxtraceInfo, AuxtraceInfo{1, 0, {5, 6, 7}}),
+      Make(kAuxtrace, Auxtrace{4096, 1, 2, 3, 4, 5, 6}),
+      Make(kAuxtraceError, AuxtraceError{1, 2, 3, 4, 5, 0, 7, 0, "overflow", 0, 0}),
+      Make(kAuxtraceError, AuxtraceError{1, 2, 3, 4, 5, 1, 7, 8, "overflow", 0, 0}),
+      Make(kAuxtraceError, AuxtraceError{1, 2, 3, 4, 5, 2, 7, 8, "overflow", 9, 10}),
+      Make(kThreadMap, ThreadMap{{{1, "init"}, {2, "sixteen_letters_"}}}),
+      Make(kCpuMap, CpuMap{0, false, 0, {0, 1, 5, 65535}}),
+      Make(kCpuMap, CpuMap{1, false, 8, {0, 63, 64}}),
+      Make(kCpuMap, CpuMap{1, false, 4, {0, 31, 32}}),
+      Make(kCpuMap, CpuMap{2, true, 0, {0, 191}}),
+      Make(kStatConfig, StatConfig{{{1, 2}, {3, 4}}}),
+      Make(kStat, Stat{1, 2, 3, 4, 5, 6}),
+      Make(kStatRound, StatRound{1, 2}),
+      Make(kEventUpdate, EventUpdate{0, 9, "msec", 0, {}, {}}),
+      Make(kEventUpdate, EventUpdate{1, 9, "", 0x3ff0000000000000, {}, {}}),
+      Make(kEventUpdate, EventUpdate{2, 9, "cpu/event=1/", 0, {}, {}}),
+      Make(kEventUpdate, EventUpdate{3, 9, "", 0, CpuMap{1, false, 8, {0, 3}}, {}}),
+      Make(kEventUpdate, EventUpdate{77, 9, "", 0, {}, {1, 2, 3}}),
+      Make(kTimeConv, TimeConv{31, 1, 5, false, 0, 0, 0, 0}),
+      Make(kTimeConv, TimeConv{31, 1, 5, true, 6, 7, 1, 1}),
+      Make(kHeaderFeature, HeaderFeature{3, {1, 2, 3, 4, 5, 6, 7}}),
+      Make(kFinishedInit, FinishedInit{}),
+      Make(kBpfMetadata, BpfMetadata{"prog", {{"key", "value"}}}),
+      Make(kSchedstatCpu, Opaque{{1, 2, 3, 4}}),
+      Make(static_cast<RecordType>(kRecordTypePacMask), PacMask{1, 1, 2, 3, 4, 5, 6, 7, 1, 0}),
+      Make(static_cast<RecordType>(300), Opaque{{9, 9, 9}}),
+      Make(static_cast<RecordType>(40), Opaque{{1, 2, 3, 4, 5, 6, 7, 8}}),
+  };
+}
+
 Attr TrailerAttr() {
   Attr attr;
   attr.sample_type = kSampleTid | kSampleTime | kSampleId | kSampleStreamId | kSampleCpu |
@@ -92,6 +138,21 @@ TEST(Record, KernelRecordsGoThroughBothByteOrdersWithAndWithoutTrailer) {
   }
 }
 
+TEST(Record, UserRecordsGoThroughBothByteOrders) {
+  const Attr attr = TrailerAttr();  // user records have no trailer whatever the event says
+  for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
+    const RecordContext context{endian, &attr};
+    for (const Record& record : OneOfEachUserRecord()) {
+      const auto bytes = EncodeRecord(record, context);
+      ASSERT_TRUE(bytes.has_value()) << record.type;
+      const auto decoded = DecodeRecord(AsRaw(*bytes, endian), context);
+      ASSERT_TRUE(decoded.has_value()) << decoded.error().ToString();
+      EXPECT_TRUE(*decoded == record) << RecordTypeName(record.type);
+      EXPECT_EQ(*EncodeRecord(*decoded, context), *bytes);
+    }
+  }
+}
+
 TEST(Record, TrailerIsReadFromTheEnd) {
   const Attr attr = TrailerAttr();
   Record record = Make(RecordType::kComm, Comm{1, 2, "x"});
@@ -108,7 +169,9 @@ TEST(Record, TrailerIsReadFromTheEnd) {
 TEST(Record, EveryCutIsAnErrorOrAShorterRecordNeverMore) {
   const Attr attr = TrailerAttr();
   const RecordContext context{Endian::kLittle, &attr};
-  for (const Record& record : OneOfEachKernelRecord()) {
+  std::vector<Record> records = OneOfEachKernelRecord();
+  for (Record& record : OneOfEachUserRecord()) records.push_back(std::move(record));
+  for (const Record& record : records) {
     const auto bytes = *EncodeRecord(record, context);
     for (size_t size = 0; size < bytes.size(); ++size) {
       RawRecord raw = AsRaw(bytes, Endian::kLittle);
@@ -123,6 +186,199 @@ TEST(Record, EveryCutIsAnErrorOrAShorterRecordNeverMore) {
       }
     }
   }
+}
+
+// ---- bytes as others wrote them ----
+
+// A record with `payload`, as a file has it.
+class Written {
+ public:
+  explicit Written(RecordType type, uint16_t misc = 0, Endian endian = Endian::kLittle)
+      : endian_(endian), out_(endian) {
+    out_.U32(static_cast<uint32_t>(type));
+    out_.U16(misc);
+    out_.U16(0);
+  }
+  ByteWriter& out() { return out_; }
+  Result<Record> Decode(const Attr* attr = nullptr) {
+    out_.PutAt(6, static_cast<uint16_t>(out_.size()));
+    bytes_ = std::vector<uint8_t>(out_.view().begin(), out_.view().end());
+    return DecodeRecord(AsRaw(bytes_, endian_), {endian_, attr});
+  }
+
+ private:
+  Endian endian_;
+  ByteWriter out_;
+  std::vector<uint8_t> bytes_;
+};
+
+TEST(Record, TextWithoutNulEndsWithTheRecord) {
+  Written comm(RecordType::kComm);
+  comm.out().U64(1);
+  comm.out().Text("sixteen letters!");
+  EXPECT_EQ(std::get<Comm>(comm.Decode()->body).comm, "sixteen letters!");
+}
+
+TEST(Record, TextEndsBeforeTheTrailer) {
+  Attr attr;
+  attr.flags = kAttrSampleIdAll;
+  attr.sample_type = kSampleTime;
+  Written comm(RecordType::kComm);
+  comm.out().U64(1);
+  comm.out().Text("12345678");  // no NUL
+  comm.out().U64(0x4141414141414141);
+  const auto record = comm.Decode(&attr);
+  EXPECT_EQ(std::get<Comm>(record->body).comm, "12345678");
+  EXPECT_EQ(record->sample_id->time, 0x4141414141414141u);
+}
+
+// Kernels before 3.16 wrote MMAP2 without prot and flags.
+TEST(Record, Mmap2OfTheFirstKernelsHasNoProtection) {
+  for (const std::string_view name : {"/lib/libc.so", "[stack]", "//anon"}) {
+    for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
+      Written mmap(RecordType::kMmap2, 0, endian);
+      mmap.out().Zeros(8 + 24 + 24);
+      mmap.out().Text(name);
+      mmap.out().Zeros(16 - name.size());
+      const auto record = mmap.Decode();
+      EXPECT_EQ(std::get<Mmap2>(record->body).filename, name);
+      EXPECT_EQ(std::get<Mmap2>(record->body).prot, 0u);
+    }
+  }
+}
+
+TEST(Record, ReadHasEveryLayout) {
+  for (uint64_t format = 0; format < 32; ++format) {
+    Attr attr;
+    attr.read_format = format;
+    const bool group = (format & kReadGroup) != 0;
+    ReadValues values;
+    if ((format & kReadTotalTimeEnabled) != 0) values.time_enabled = 100;
+    if ((format & kReadTotalTimeRunning) != 0) values.time_running = 90;
+    for (uint64_t i = 0; i < (group ? 3 : 1); ++i) {
+      values.values.push_back(
+          {10 + i, (format & kReadId) != 0 ? 20 + i : 0, (format & kReadLost) != 0 ? 30 + i : 0});
+    }
+    const Record record = Make(RecordType::kRead, Read{1, 2, values});
+    const auto bytes = *EncodeRecord(record, {Endian::kLittle, &attr});
+    const size_t per_value =
+        1 + ((format & kReadId) != 0 ? 1 : 0) + ((format & kReadLost) != 0 ? 1 : 0);
+    const size_t words = (group ? 1 + 3 * per_value : per_value) +
+                         ((format & kReadTotalTimeEnabled) != 0 ? 1 : 0) +
+                         ((format & kReadTotalTimeRunning) != 0 ? 1 : 0);
+    EXPECT_EQ(bytes.size(), 8 + 8 + 8 * words) << format;
+    EXPECT_TRUE(*DecodeRecord(AsRaw(bytes, Endian::kLittle), {Endian::kLittle, &attr}) == record);
+  }
+}
+
+// Non-group: value, enabled, running, id, lost. Group: nr, enabled, running, then each.
+TEST(Record, ReadFieldsAreInTheKernelsOrder) {
+  Attr attr;
+  attr.read_format = 31 & ~uint64_t{kReadGroup};
+  Written read(RecordType::kRead);
+  for (const uint64_t word : {0, 1, 2, 3, 4, 5}) read.out().U64(word);
+  const auto one = std::get<Read>(read.Decode(&attr)->body).values;
+  EXPECT_EQ(one, (ReadValues{2, 3, {{1, 4, 5}}}));
+  attr.read_format = 31;
+  Written group(RecordType::kRead);
+  for (const uint64_t word : {0, 1, 2, 3, 4, 5, 6}) group.out().U64(word);
+  EXPECT_EQ(std::get<Read>(group.Decode(&attr)->body).values, (ReadValues{2, 3, {{4, 5, 6}}}));
+}
+
+// ---- the robustness list: counts and sizes that the bytes cannot hold ----
+
+TEST(Record, CountsBeyondTheRecordAreRefused) {
+  const auto refused = [](RecordType type, const std::vector<uint64_t>& words) {
+    Written record(type);
+    for (const uint64_t word : words) record.out().U64(word);
+    record.out().Zeros(64);
+    const auto decoded = record.Decode();
+    return !decoded && decoded.error().kind == ErrorKind::kDamaged;
+  };
+  for (const uint64_t count : {uint64_t{100}, uint64_t{1} << 32, uint64_t{1} << 60, UINT64_MAX}) {
+    EXPECT_TRUE(refused(RecordType::kNamespaces, {0, count}));
+    EXPECT_TRUE(refused(RecordType::kThreadMap, {count}));
+    EXPECT_TRUE(refused(RecordType::kIdIndex, {count}));
+    EXPECT_TRUE(refused(RecordType::kStatConfig, {count}));
+    EXPECT_TRUE(refused(RecordType::kCallchainDeferred, {0, count}));
+  }
+  EXPECT_TRUE(refused(RecordType::kTextPoke, {0, 0xffffffff}));
+  Written metadata(RecordType::kBpfMetadata);
+  metadata.out().Zeros(256);
+  metadata.out().U64(UINT64_MAX);
+  EXPECT_FALSE(metadata.Decode().has_value());
+}
+
+TEST(Record, CpuMapsThatCannotBeAreRefused) {
+  const auto refused = [](std::initializer_list<uint16_t> words) {
+    Written map(RecordType::kCpuMap);
+    for (const uint16_t word : words) map.out().U16(word);
+    return !map.Decode();
+  };
+  EXPECT_TRUE(refused({0, 3, 1, 2}));                 // three CPUs, two there
+  EXPECT_TRUE(refused({1, 2, 8, 0, 0, 1, 0, 0, 0}));  // two words, one there
+  EXPECT_TRUE(refused({1, 1, 3, 0, 0, 0, 0}));        // words of 3 bytes
+  EXPECT_TRUE(refused({2, 0, 5, 4}));                 // from 5 to 4
+  EXPECT_TRUE(refused({3, 0, 0, 0}));                 // no such kind
+  EXPECT_FALSE(refused({2, 1, 4, 4}));
+}
+
+TEST(Record, HeaderAttrGoesByTheAttrsOwnSize) {
+  const auto written = [](uint32_t attr_size) {
+    Written record(RecordType::kHeaderAttr);
+    record.out().U32(0);
+    record.out().U32(attr_size);
+    record.out().Zeros(72 - 8);
+    record.out().U64(41);
+    record.out().U64(42);
+    return record.Decode();
+  };
+  EXPECT_EQ(std::get<HeaderAttr>(written(72)->body).ids, (std::vector<uint64_t>{41, 42}));
+  EXPECT_EQ(std::get<HeaderAttr>(written(64)->body).ids, (std::vector<uint64_t>{0, 41, 42}));
+  EXPECT_EQ(std::get<HeaderAttr>(written(0)->body).attr.size, 64u);
+  EXPECT_FALSE(written(63).has_value());
+  EXPECT_FALSE(written(96).has_value());
+  EXPECT_FALSE(written(0xfffffff8).has_value());
+}
+
+TEST(Record, BuildIdSizeIsBounded) {
+  Written record(RecordType::kHeaderBuildId, kMiscBuildIdSize);
+  record.out().U32(1);
+  record.out().Bytes(SomeBuildId().bytes());
+  record.out().U32(255);
+  record.out().Text("/x");
+  record.out().Zeros(6);
+  EXPECT_EQ(std::get<HeaderBuildId>(record.Decode()->body).build_id, SomeBuildId());
+}
+
+TEST(Record, TracingDataTakesWhatThereIsOfItsBytes) {
+  const Record record = Make(RecordType::kHeaderTracingData, HeaderTracingData{{1, 2, 3, 4, 5}});
+  const auto bytes = *EncodeRecord(record, {});
+  EXPECT_EQ(bytes.size(), 12u + 8u);  // size 12 in the header, 5 bytes, 3 zeros
+  RawRecord raw = AsRaw(bytes, Endian::kLittle);
+  raw.extra = raw.extra.first(3);
+  EXPECT_EQ(std::get<HeaderTracingData>(DecodeRecord(raw, {})->body).bytes.size(), 3u);
+}
+
+TEST(Record, AZeroTrailerIsWrittenForARecordThatHasNone) {
+  const Attr attr = TrailerAttr();
+  const auto bytes =
+      *EncodeRecord(Make(RecordType::kComm, Comm{1, 2, "x"}), {Endian::kLittle, &attr});
+  EXPECT_EQ(bytes.size(), 8u + 8u + 8u + SampleIdSize(attr));
+  const auto decoded = DecodeRecord(AsRaw(bytes, Endian::kLittle), {Endian::kLittle, &attr});
+  EXPECT_EQ(std::get<Comm>(decoded->body).comm, "x");
+  EXPECT_EQ(decoded->sample_id->tid, 0u);
+}
+
+TEST(Record, WhatDoesNotFitIsRefused) {
+  const auto bytes = EncodeRecord(Make(RecordType::kComm, Comm{1, 2, std::string(65530, 'x')}), {});
+  EXPECT_EQ(bytes.error().kind, ErrorKind::kUnsupported);
+}
+
+TEST(RecordTypeName, NamesKnownAndUnknownTypes) {
+  EXPECT_EQ(RecordTypeName(10), "MMAP2");
+  EXPECT_EQ(RecordTypeName(kRecordTypePacMask), "STACKREEL_PAC_MASK");
+  EXPECT_EQ(RecordTypeName(300), "TYPE_300");
 }
 
 }  // namespace

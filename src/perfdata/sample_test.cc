@@ -147,5 +147,141 @@ TEST(Sample, EveryCutIsRefused) {
   }
 }
 
+// A sample of `attr` with these words as its payload.
+Status Decode(const Attr& attr, const std::vector<uint64_t>& words, Sample& sample) {
+  static std::vector<uint8_t> bytes;  // outlives the sample's views
+  ByteWriter out(Endian::kLittle);
+  out.U64(9);
+  for (const uint64_t word : words) out.U64(word);
+  out.PutAt(6, static_cast<uint16_t>(out.size()));
+  bytes = out.Take();
+  return DecodeSample(AsRaw(bytes, Endian::kLittle), attr, Endian::kLittle, sample);
+}
+
+TEST(Sample, CountsBeyondTheRecordAreRefused) {
+  Sample sample;
+  for (const uint64_t count : {uint64_t{3}, uint64_t{1} << 32, uint64_t{1} << 61, UINT64_MAX}) {
+    Attr attr;
+    attr.sample_type = kSampleCallchain;
+    EXPECT_FALSE(Decode(attr, {count, 1, 2}, sample));
+    attr.sample_type = kSampleBranchStack;
+    EXPECT_FALSE(Decode(attr, {count, 1, 2, 3}, sample));
+    attr.sample_type = kSampleStackUser;
+    EXPECT_FALSE(Decode(attr, {count + 32, 1, 2, 3}, sample));
+    attr.sample_type = kSampleAux;
+    EXPECT_FALSE(Decode(attr, {count + 32, 1, 2, 3}, sample));
+    attr.sample_type = kSampleRaw;
+    EXPECT_FALSE(Decode(attr, {(count & 0xffffffff) + 32}, sample));
+    attr.sample_type = kSampleRead;
+    attr.read_format = kReadGroup;
+    EXPECT_FALSE(Decode(attr, {count, 1, 2}, sample));
+  }
+}
+
+TEST(Sample, MoreValidStackThanDumpedIsRefused) {
+  Attr attr;
+  attr.sample_type = kSampleStackUser;
+  Sample sample;
+  EXPECT_TRUE(Decode(attr, {8, 0xaa, 8}, sample));
+  EXPECT_EQ(sample.stack_user.size(), 8u);
+  EXPECT_FALSE(Decode(attr, {8, 0xaa, 9}, sample));
+}
+
+TEST(Sample, NoRegistersAndNoStackAreOneWordEach) {
+  Attr attr;
+  attr.sample_type = kSampleRegsUser | kSampleStackUser | kSampleWeight;
+  attr.sample_regs_user = 0xff;
+  Sample sample;
+  ASSERT_TRUE(Decode(attr, {0, 0, 77}, sample));  // a kernel thread
+  EXPECT_EQ(sample.regs_user.abi, 0u);
+  EXPECT_EQ(sample.regs_user.Get(0), std::nullopt);
+  EXPECT_EQ(sample.stack_user_size, 0u);
+  EXPECT_EQ(sample.weight, 77u);
+}
+
+TEST(Sample, VectorRegistersFollowTheOthers) {
+  Attr attr;
+  attr.sample_type = kSampleRegsUser | kSampleWeight;
+  attr.sample_regs_user = 1;
+  Sample sample;
+  // abi 64 | SIMD, one register, 1 vector of 2 words, 1 predicate of 1 word.
+  const uint64_t shape = 1 | uint64_t{2} << 16 | uint64_t{1} << 32 | uint64_t{1} << 48;
+  ASSERT_TRUE(Decode(attr, {2 | kRegsAbiSimd, 5, shape, 10, 11, 12, 77}, sample));
+  EXPECT_EQ(sample.regs_user.simd.size(), 3u);
+  EXPECT_EQ(sample.weight, 77u);
+  EXPECT_FALSE(Decode(attr, {2 | kRegsAbiSimd, 5, UINT64_MAX, 10, 11, 12, 77}, sample));
+}
+
+TEST(Sample, BranchesHaveIndexAndCountersOnlyIfTheEventAsksForThem) {
+  Attr attr;
+  attr.sample_type = kSampleBranchStack | kSampleWeight;
+  Sample sample;
+  ASSERT_TRUE(Decode(attr, {1, 0x10, 0x20, 1, 77}, sample));
+  EXPECT_EQ(sample.branches[0].to, 0x20u);
+  EXPECT_FALSE(sample.has_branch_hw_index);
+  EXPECT_EQ(sample.weight, 77u);
+  attr.branch_sample_type = kBranchHwIndex;
+  ASSERT_TRUE(Decode(attr, {1, 9, 0x10, 0x20, 1, 77}, sample));
+  EXPECT_EQ(sample.branch_hw_index, 9u);
+  EXPECT_EQ(sample.weight, 77u);
+}
+
+TEST(Sample, ADecodedSampleForgetsTheOneBefore) {
+  Attr attr;
+  attr.sample_type = kSampleCallchain;
+  Sample sample;
+  ASSERT_TRUE(Decode(attr, {2, 1, 2}, sample));
+  Attr ip_only;
+  ip_only.sample_type = kSampleIp;
+  ASSERT_TRUE(Decode(ip_only, {5}, sample));
+  EXPECT_TRUE(sample.callchain.empty());
+  EXPECT_FALSE(sample.Has(kSampleCallchain));
+  EXPECT_EQ(sample.ip, 5u);
+}
+
+TEST(Sample, UnknownBitsOfSampleTypeAreNotPresent) {
+  Attr attr;
+  attr.sample_type = kSampleIp | (uint64_t{1} << 40);
+  Sample sample;
+  ASSERT_TRUE(Decode(attr, {5, 6}, sample));
+  EXPECT_EQ(sample.present, uint64_t{kSampleIp});
+}
+
+TEST(Sample, WhatDoesNotFitIsRefused) {
+  Attr attr;
+  attr.sample_type = kSampleStackUser;
+  Sample sample;
+  sample.stack_user_size = uint64_t{1} << 40;  // nothing of that size is allocated
+  EXPECT_EQ(EncodeSample(sample, 0, attr, Endian::kLittle).error().kind, ErrorKind::kUnsupported);
+  sample.stack_user_size = 65528;
+  EXPECT_FALSE(EncodeSample(sample, 0, attr, Endian::kLittle).has_value());
+  sample.stack_user_size = 65504;
+  EXPECT_EQ(EncodeSample(sample, 0, attr, Endian::kLittle)->size(), 65528u);
+}
+
+TEST(BranchFlags, EachFieldGoesToTheOtherEnd) {
+  // mispred, cycles 0x1234, type 0xa, spec 2, new_type 0xb, priv 5.
+  const uint64_t flags = 1 | uint64_t{0x1234} << 4 | uint64_t{0xa} << 20 | uint64_t{2} << 24 |
+                         uint64_t{0xb} << 26 | uint64_t{5} << 30;
+  const uint64_t big = uint64_t{1} << 63 | uint64_t{0x1234} << 44 | uint64_t{0xa} << 40 |
+                       uint64_t{2} << 38 | uint64_t{0xb} << 34 | uint64_t{5} << 31;
+  EXPECT_EQ(BranchFlagsFromBigEndian(big), flags);
+  EXPECT_EQ(BranchFlagsToBigEndian(flags), big);
+}
+
+// u32 var1, u16 var2, u16 var3 in a little-endian file; the other way round in a big-endian one, so
+// that the word is one number in both.
+TEST(Sample, WeightStructIsOneWordInBothByteOrders) {
+  Attr attr;
+  attr.sample_type = kSampleWeightStruct;
+  std::vector<uint8_t> little = {9, 0, 0, 0, 0, 0, 16, 0, 1, 0, 0, 0, 2, 0, 3, 0};
+  std::vector<uint8_t> big = {0, 0, 0, 9, 0, 0, 0, 16, 0, 3, 0, 2, 0, 0, 0, 1};
+  Sample sample;
+  ASSERT_TRUE(DecodeSample(AsRaw(little, Endian::kLittle), attr, Endian::kLittle, sample));
+  EXPECT_EQ(sample.weight, 1 | uint64_t{2} << 32 | uint64_t{3} << 48);
+  ASSERT_TRUE(DecodeSample(AsRaw(big, Endian::kBig), attr, Endian::kBig, sample));
+  EXPECT_EQ(sample.weight, 1 | uint64_t{2} << 32 | uint64_t{3} << 48);
+}
+
 }  // namespace
 }  // namespace stackreel::perfdata

@@ -7,7 +7,7 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -57,5 +57,14 @@ struct FieldInfo {
                       Display field_display = Display::kDecimal)
       : name(field_name), sensitivity(field_sensitivity), display(field_display) {}
 };
+
+// One field of one structure: "MMAP2", "filename", kPath.
+struct SchemaRow {
+  std::string structure;
+  FieldInfo field;
+};
+// Every field of every record, of SAMPLE, of the trailer ("sample_id") and of every feature
+// ("feature HOSTNAME"), in wire order.
+std::vector<SchemaRow> SchemaRows();
 
 }  // namespace stackreel::perfdata

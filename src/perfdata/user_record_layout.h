@@ -14,7 +14,8 @@ struct HeaderBuildIdBytes {
   static void Encode(ByteWriter& out, const BuildId& value, const WireScope& scope);
 };
 
-// perf_event_attr inside a record: as long as its own size field says.
+// perf_event_attr inside a record: as long as its own size field says; written so too, if that
+// holds its fields.
 struct AttrInRecord {
   static void Decode(ByteReader& in, Attr& value, const WireScope&);
   static void Encode(ByteWriter& out, const Attr& value, const WireScope&);
