@@ -156,10 +156,12 @@ void AddPltSymbols(const elf::Image& image, SymbolTableBuilder& builder) {
     }
     for (size_t i = 0; i < stubs.size(); ++i) {
       const uint64_t end = i + 1 < stubs.size() ? stubs[i + 1].start : section.addr + code.size();
-      found.emplace_back(
-          SymbolCandidate{
-              .start = stubs[i].start, .end = end, .type = STT_FUNC, .binding = STB_GLOBAL},
-          std::string(stubs[i].name) + "@plt");
+      SymbolCandidate candidate;
+      candidate.start = stubs[i].start;
+      candidate.end = end;
+      candidate.type = STT_FUNC;
+      candidate.binding = STB_GLOBAL;
+      found.emplace_back(candidate, std::string(stubs[i].name) + "@plt");
     }
   }
   for (auto& [candidate, name] : found) builder.AddNamed(candidate, std::move(name));
