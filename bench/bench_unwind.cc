@@ -30,7 +30,7 @@ size_t UnwindAll(Unwinder& unwinder, size_t count, bool prefetch, std::vector<Fr
   const std::vector<RecordedStack>& stacks = recording->stacks;
   size_t total = 0;
   for (size_t i = 0; i < count; ++i) {
-    if (prefetch && i + 1 < count) Unwinder::Prefetch(stacks[i + 1].input.stack);
+    if (prefetch && i + 1 < count) unwinder.Prefetch(stacks[i + 1].input.stack);
     frames.clear();
     unwinder.Unwind(stacks[i].input, frames);
     total += frames.size();

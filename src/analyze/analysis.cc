@@ -212,7 +212,7 @@ Status Analysis::State::FlushBatch() {
     std::vector<AnalyzedFrame>& frames = chunk_frames[chunk];
     frames.clear();
     for (size_t i = first; i < last; ++i) {
-      if (i + 1 < last) ChainBuilder::Prefetch(batch[i + 1]);
+      if (i + 1 < last) builders[worker]->Prefetch(batch[i + 1]);
       builders[worker]->Build(batch[i], frames);
     }
   });

@@ -73,9 +73,10 @@ std::optional<uint64_t> DeferredCookieOf(const perfdata::Sample& sample) {
   return std::nullopt;
 }
 
-void ChainBuilder::Prefetch(const PendingSample& pending) {
+void ChainBuilder::Prefetch(const PendingSample& pending) const {
   if (!WillUnwind(pending)) return;
-  unwind::Unwinder::Prefetch(unwind::StackView(Avma(0), pending.sample.stack_user));
+  const auto sp = pending.sample.regs_user.Get(StackPointerOf(pending.arch));
+  unwinder_.Prefetch(unwind::StackView(Avma(sp.value_or(0)), pending.sample.stack_user));
 }
 
 void ChainBuilder::Build(PendingSample& pending, std::vector<AnalyzedFrame>& out) {

@@ -54,7 +54,7 @@ class ChainBuilder {
   // Appends the frames of `pending`, innermost first, without symbols.
   void Build(PendingSample& pending, std::vector<AnalyzedFrame>& out);
   // Starts the loads that Build will need.
-  static void Prefetch(const PendingSample& pending);
+  void Prefetch(const PendingSample& pending) const;
 
   [[nodiscard]] const unwind::Unwinder& unwinder() const { return unwinder_; }
   // Chains with a context marker that is none.

@@ -156,8 +156,9 @@ class Unwinder {
   // Appends frames to `out`, innermost (the sampled pc) first, and says how the stack ended. Never
   // appends frames 0 or -1.
   StackEnd Unwind(const UnwindInput& input, std::vector<Frame>& out);
-  // Starts the loads that unwinding `stack` will need (the next sample's, while this one runs).
-  static void Prefetch(const StackView& stack);
+  // Starts the loads that unwinding `stack` will likely need: the next sample's, while this one is
+  // unwound. Best if it is of the same thread as the last one.
+  void Prefetch(const StackView& stack) const;
   // "unwind.restart_full", "unwind.fp_fallback", "unwind.cache_miss", …
   [[nodiscard]] const Counters& counters() const;
 

@@ -10,9 +10,9 @@ namespace stackreel::unwind {
 namespace {
 
 constexpr size_t kCacheLine = 64;
-// What of a stack is asked for ahead: most stacks are left within this, and more requests at once
-// than the core has line-fill buffers only wait for each other.
-constexpr size_t kPrefetchBytes = 4096;
+// The innermost frames, which differ from sample to sample, lie within the first bytes. More is not
+// asked for: it would only use up memory bandwidth.
+constexpr size_t kPrefetchBytes = 1024;
 
 // The two paths of one kind of CPU: the fast one, and the one it hands stacks to that it cannot do.
 template <class Cpu>
@@ -72,10 +72,11 @@ StackEnd Unwinder::Unwind(const UnwindInput& input, std::vector<Frame>& out) {
   return StackEnd::kUnsupported;
 }
 
-void Unwinder::Prefetch(const StackView& stack) {
+void Unwinder::Prefetch(const StackView& stack) const {
   const ByteView bytes = stack.bytes();
   const size_t size = bytes.size() < kPrefetchBytes ? bytes.size() : kPrefetchBytes;
   for (size_t at = 0; at < size; at += kCacheLine) __builtin_prefetch(bytes.data() + at);
+  if (state_->cpu64) state_->cpu64->fast.PrefetchWhereLastRead(stack);
 }
 
 const Counters& Unwinder::counters() const {

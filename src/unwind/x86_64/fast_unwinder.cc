@@ -101,6 +101,7 @@ void FastUnwinder<Cpu>::LoadFp(const UnwindInput& input, const FastRule& rule, u
   const uint64_t at =
       static_cast<typename Cpu::Word>(base + static_cast<uint64_t>(int64_t{rule.fp_offset}));
   if (state.exact && rule.fp == FpKind::kAtCfa && at < state.sp) return;
+  NoteRead(at);
   state.fp_known = ReadWord<Cpu>(input.stack, at, state.fp);
 }
 
@@ -149,6 +150,7 @@ std::optional<StackEnd> FastUnwinder<Cpu>::Apply(const UnwindInput& input, const
   // A call pushed something: the caller's sp is above.
   if (cfa <= state.sp) return cfa == state.sp ? StackEnd::kNoAdvance : StackEnd::kBadCfa;
   const uint64_t ra_at = static_cast<Word>(cfa + static_cast<uint64_t>(int64_t{rule.ra_offset}));
+  NoteRead(ra_at);
   uint64_t ra = 0;
   if (!ReadWord<Cpu>(input.stack, ra_at, ra)) return EndOfUnreadable(input, ra_at);
   if (rule.fp != FpKind::kSame) LoadFp(input, rule, cfa, state);
@@ -237,6 +239,7 @@ std::optional<StackEnd> FastUnwinder<Cpu>::Unwind(const UnwindInput& input,
   tag_ = cache_.TagOf(input.maps->version);
   last_mapping_ = nullptr;
   needs_full_ = false;
+  reads_ = 0;
   const Registers& registers = input.registers;
   State state{};
   state.pc = static_cast<typename Cpu::Word>(registers.values[kPerfIp]);
@@ -264,6 +267,15 @@ std::optional<StackEnd> FastUnwinder<Cpu>::Unwind(const UnwindInput& input,
       if (needs_full_) return std::nullopt;
       return end;
     }
+  }
+}
+
+template <class Cpu>
+void FastUnwinder<Cpu>::PrefetchWhereLastRead(const StackView& stack) const {
+  const ByteView bytes = stack.bytes();
+  for (size_t i = 0; i < reads_; ++i) {
+    const uint64_t offset = read_at_[i] - stack.start().value;
+    if (offset < bytes.size()) __builtin_prefetch(bytes.data() + offset);
   }
 }
 

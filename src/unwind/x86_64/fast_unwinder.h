@@ -1,6 +1,7 @@
 // The path that nearly every stack takes: pc, sp and the frame pointer only, rules from a cache.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -22,6 +23,9 @@ class FastUnwinder {
   // Appends the frames of a stack, whose pc and sp are known. Nothing (and frames that do not
   // count) if a rule needs more than pc, sp and fp: a FullUnwinder has to do this stack.
   std::optional<StackEnd> Unwind(const UnwindInput& input, std::vector<Frame>& out);
+  // Asks for the words of `stack` that lie where the last stack unwound was read: of two samples of
+  // a thread, the outer frames are mostly the same.
+  void PrefetchWhereLastRead(const StackView& stack) const;
 
  private:
   struct State {
@@ -35,7 +39,10 @@ class FastUnwinder {
   uint32_t MissRule(const UnwindInput& input, const State& state);
   std::optional<StackEnd> Apply(const UnwindInput& input, const FastRule& rule, State& state);
   StackEnd OffTheStack(const UnwindInput& input, uint64_t at);
-  static void LoadFp(const UnwindInput& input, const FastRule& rule, uint64_t cfa, State& state);
+  void NoteRead(uint64_t at) {
+    if (reads_ < read_at_.size()) read_at_[reads_++] = at;
+  }
+  void LoadFp(const UnwindInput& input, const FastRule& rule, uint64_t cfa, State& state);
   std::optional<StackEnd> ApplySignal(const UnwindInput& input, const FastRule& rule, State& state);
   std::optional<StackEnd> Fallback(const UnwindInput& input, const FastRule& rule, State& state);
 
@@ -47,6 +54,9 @@ class FastUnwinder {
   PcCache cache_;
   RuleTable<FastRule> rules_;
   bool needs_full_ = false;
+  // Addresses read in this call, the first of them.
+  std::array<uint64_t, 256> read_at_;
+  size_t reads_ = 0;
   uint32_t tag_ = 0;                             // of the maps of this call
   const UnwindMapping* last_mapping_ = nullptr;  // in the maps of this call
 };
