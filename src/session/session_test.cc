@@ -1,0 +1,382 @@
+#include "session/session.h"
+
+#include <gtest/gtest.h>
+
+#include "perfdata/record.h"
+
+namespace stackreel::session {
+namespace {
+
+using perfdata::Record;
+using perfdata::RecordType;
+
+constexpr uint16_t kUser = 2;
+constexpr uint16_t kKernel = 1;
+constexpr uint32_t kProtRx = 5;
+constexpr uint32_t kProtRw = 3;
+
+Record MakeMmap2(uint32_t pid, uint64_t addr, uint64_t len, uint64_t pgoff, std::string name,
+                 uint32_t prot = kProtRx) {
+  perfdata::Mmap2 mmap;
+  mmap.pid = mmap.tid = pid;
+  mmap.addr = addr;
+  mmap.len = len;
+  mmap.pgoff = pgoff;
+  mmap.prot = prot;
+  mmap.flags = 2;
+  mmap.filename = std::move(name);
+  return {static_cast<uint32_t>(RecordType::kMmap2), kUser, mmap, {}};
+}
+
+Record MakeMmap(uint32_t pid, uint64_t addr, uint64_t len, uint64_t pgoff, std::string name,
+                uint16_t misc) {
+  return {static_cast<uint32_t>(RecordType::kMmap),
+          misc,
+          perfdata::Mmap{pid, pid, addr, len, pgoff, std::move(name)},
+          {}};
+}
+
+Record MakeComm(uint32_t pid, uint32_t tid, std::string comm, bool exec = false) {
+  const auto misc = static_cast<uint16_t>(exec ? perfdata::kMiscCommExec : 0);
+  return {static_cast<uint32_t>(RecordType::kComm),
+          misc,
+          perfdata::Comm{pid, tid, std::move(comm)},
+          {}};
+}
+
+Record MakeTask(RecordType type, uint32_t pid, uint32_t ppid, uint32_t tid, uint32_t ptid,
+                uint16_t misc = 0) {
+  return {static_cast<uint32_t>(type), misc, perfdata::Task{pid, ppid, tid, ptid, 0}, {}};
+}
+
+class SessionTest : public testing::Test {
+ protected:
+  std::string Where(uint32_t pid, uint64_t avma) {
+    return Where(*session_.ProcessOf(pid).maps, avma);
+  }
+  std::string Where(const AddressSpace& maps, uint64_t avma) {
+    const Location location = session_.Find(maps, Avma(avma));
+    return location.module == kNoModule ? "" : session_.modules()[location.module].path();
+  }
+  std::string CommOf(uint32_t pid, uint32_t tid) {
+    return session_.CommOf(session_.ThreadOf(pid, tid));
+  }
+
+  perfdata::Features features_;
+  Counters counters_;
+  Session session_{features_, Endian::kLittle, counters_};
+};
+
+TEST_F(SessionTest, LaterMappingsSplitEarlierOnes) {
+  session_.Apply(MakeMmap2(1, 0x1000, 0x9000, 0, "/a"));
+  session_.Apply(MakeMmap2(1, 0x3000, 0x1000, 0x7000, "/b"));
+  EXPECT_EQ(Where(1, 0x2fff), "/a");
+  EXPECT_EQ(Where(1, 0x3000), "/b");
+  EXPECT_EQ(Where(1, 0x4000), "/a");
+  EXPECT_EQ(Where(1, 0xa000), "");
+  EXPECT_EQ(session_.Find(*session_.ProcessOf(1).maps, Avma(0x4010)).offset, FileOffset(0x3010));
+  EXPECT_EQ(session_.Find(*session_.ProcessOf(1).maps, Avma(0x3010)).offset, FileOffset(0x7010));
+}
+
+TEST_F(SessionTest, HoldersSeeTheMapsOfTheirTime) {
+  session_.Apply(MakeMmap2(1, 0x1000, 0x1000, 0, "/old"));
+  const AddressSpacePtr then = session_.ProcessOf(1).maps;
+  session_.Apply(MakeMmap2(1, 0x1000, 0x1000, 0, "/new"));
+  EXPECT_EQ(Where(*then, 0x1000), "/old");
+  EXPECT_EQ(Where(1, 0x1000), "/new");
+  EXPECT_NE(then->version(), session_.ProcessOf(1).maps->version());
+}
+
+TEST_F(SessionTest, VersionsChangeEvenWhenNobodyHoldsTheMaps) {
+  session_.Apply(MakeMmap2(1, 0x1000, 0x1000, 0, "/a"));
+  const uint64_t before = session_.ProcessOf(1).maps->version();
+  session_.Apply(MakeMmap2(1, 0x2000, 0x1000, 0, "/b"));
+  EXPECT_NE(session_.ProcessOf(1).maps->version(), before);
+}
+
+TEST_F(SessionTest, ForkCopiesAndThreadsShare) {
+  session_.Apply(MakeMmap2(1, 0x1000, 0x1000, 0, "/a"));
+  session_.Apply(MakeTask(RecordType::kFork, 2, 1, 2, 1));
+  session_.Apply(MakeTask(RecordType::kFork, 1, 1, 3, 1));  // a thread
+  EXPECT_EQ(Where(2, 0x1000), "/a");
+  EXPECT_EQ(session_.ProcessOf(2).ppid, 1U);
+  session_.Apply(MakeMmap2(1, 0x5000, 0x1000, 0, "/parent"));
+  session_.Apply(MakeMmap2(2, 0x6000, 0x1000, 0, "/child"));
+  EXPECT_EQ(Where(2, 0x5000), "");
+  EXPECT_EQ(Where(1, 0x6000), "");
+  EXPECT_EQ(Where(session_.ThreadOf(1, 3).pid, 0x5000), "/parent");
+}
+
+TEST_F(SessionTest, SynthesizedForkDoesNotCopy) {
+  session_.Apply(MakeMmap2(1, 0x1000, 0x1000, 0, "/a"));
+  session_.Apply(MakeTask(RecordType::kFork, 2, 1, 2, 1, perfdata::kMiscForkExec));
+  EXPECT_EQ(Where(2, 0x1000), "");
+}
+
+TEST_F(SessionTest, ExecResetsOnceTheNewProgramIsMapped) {
+  session_.Apply(MakeMmap2(1, 0x1000, 0x1000, 0, "/old"));
+  session_.Apply(MakeComm(1, 1, "new", /*exec=*/true));
+  EXPECT_EQ(Where(1, 0x1000), "/old") << "the call's registers are still there";
+  session_.Apply(MakeMmap2(1, 0x8000, 0x1000, 0, "/new"));
+  EXPECT_EQ(Where(1, 0x1000), "");
+  EXPECT_EQ(Where(1, 0x8000), "/new");
+}
+
+TEST_F(SessionTest, CommWithoutExecKeepsMaps) {
+  session_.Apply(MakeMmap2(1, 0x1000, 0x1000, 0, "/a"));
+  session_.Apply(MakeComm(1, 1, "renamed"));
+  session_.Apply(MakeMmap2(1, 0x8000, 0x1000, 0, "/b"));
+  EXPECT_EQ(Where(1, 0x1000), "/a");
+}
+
+TEST_F(SessionTest, Comms) {
+  EXPECT_EQ(CommOf(7, 7), ":7");
+  EXPECT_EQ(CommOf(0, 0), "swapper");
+  EXPECT_EQ(CommOf(UINT32_MAX, UINT32_MAX), ":-1");
+  session_.Apply(MakeComm(1, 1, "main"));
+  session_.Apply(MakeTask(RecordType::kFork, 1, 1, 2, 1));
+  session_.Apply(MakeTask(RecordType::kFork, 3, 1, 3, 2));
+  EXPECT_EQ(CommOf(1, 2), "main");
+  EXPECT_EQ(CommOf(3, 3), "main");
+  session_.Apply(MakeComm(1, 2, "worker"));
+  EXPECT_EQ(CommOf(1, 1), "main");
+  EXPECT_EQ(CommOf(1, 2), "worker");
+  session_.Apply(MakeTask(RecordType::kFork, 8, 7, 8, 7));
+  EXPECT_EQ(CommOf(8, 8), ":8") << "the parent's is not known";
+}
+
+TEST_F(SessionTest, CommOutlivesExitAndEndsWithReuse) {
+  session_.Apply(MakeComm(1, 1, "gone"));
+  session_.Apply(MakeTask(RecordType::kExit, 1, 1, 1, 1));
+  EXPECT_EQ(CommOf(1, 1), "gone") << "samples may come after EXIT";
+  session_.Apply(MakeComm(9, 9, "nine"));
+  session_.Apply(MakeTask(RecordType::kFork, 1, 9, 1, 9));
+  EXPECT_EQ(CommOf(1, 1), "nine");
+}
+
+TEST_F(SessionTest, ForgetsProcessesThatAreLongGone) {
+  for (uint32_t pid = 10; pid < 10'000; ++pid) {
+    session_.Apply(MakeMmap2(pid, 0x1000, 0x1000, 0, "/a"));
+    session_.Apply(MakeComm(pid, pid, "x"));
+    session_.Apply(MakeTask(RecordType::kExit, pid, 1, pid, 1));
+  }
+  EXPECT_LT(session_.processes().size(), 5'000U);
+  EXPECT_EQ(session_.FindThread(10), nullptr);
+  EXPECT_EQ(CommOf(9'999, 9'999), "x");
+}
+
+TEST_F(SessionTest, AProcessStaysWhileAThreadOfItLives) {
+  session_.Apply(MakeMmap2(5, 0x1000, 0x1000, 0, "/a"));
+  session_.Apply(MakeComm(5, 5, "x"));
+  session_.Apply(MakeTask(RecordType::kFork, 5, 5, 6, 5));
+  session_.Apply(MakeTask(RecordType::kExit, 5, 5, 5, 5));
+  for (uint32_t pid = 10; pid < 10'000; ++pid) {
+    session_.Apply(MakeComm(pid, pid, "x"));
+    session_.Apply(MakeTask(RecordType::kExit, pid, 1, pid, 1));
+  }
+  EXPECT_EQ(Where(5, 0x1000), "/a");
+}
+
+TEST_F(SessionTest, SvmaComesFromTheSegmentThatIsMapped) {
+  session_.SetSegmentLoader([](const Module& module) -> std::vector<LoadSegment> {
+    if (module.path() != "/lld") return {};
+    return {{.offset = 0, .file_size = 0x600, .vaddr = 0, .mem_size = 0x600, .executable = false},
+            {.offset = 0x600,
+             .file_size = 0x800,
+             .vaddr = 0x1600,
+             .mem_size = 0x800,
+             .executable = true}};
+  });
+  session_.Apply(MakeMmap2(1, 0x555500001000, 0x1000, 0, "/lld"));
+  const Location location = session_.Find(*session_.ProcessOf(1).maps, Avma(0x555500001680));
+  EXPECT_EQ(location.svma, Svma(0x1680));
+  EXPECT_EQ(location.offset, FileOffset(0x680));
+  session_.Apply(MakeMmap2(1, 0x7f0000000000, 0x1000, 0x2000, "/no-file"));
+  EXPECT_EQ(session_.Find(*session_.ProcessOf(1).maps, Avma(0x7f0000000010)).svma, Svma(0x2010));
+}
+
+TEST_F(SessionTest, SegmentsAreAskedForOnce) {
+  int asked = 0;
+  session_.SetSegmentLoader([&](const Module&) -> std::vector<LoadSegment> {
+    ++asked;
+    return {};
+  });
+  session_.Apply(MakeMmap2(1, 0x1000, 0x1000, 0, "/a"));
+  session_.Apply(MakeMmap2(2, 0x1000, 0x1000, 0, "/a"));
+  (void)session_.Find(*session_.ProcessOf(1).maps, Avma(0x1000));
+  (void)session_.Find(*session_.ProcessOf(2).maps, Avma(0x1000));
+  EXPECT_EQ(asked, 1);
+}
+
+TEST_F(SessionTest, TextMovedToHugePagesKeepsItsFile) {
+  constexpr uint64_t kMb = uint64_t{1} << 20;
+  session_.Apply(MakeMmap2(1, 10 * kMb, 20 * kMb, 0, "/big"));
+  session_.Apply(MakeMmap2(1, 12 * kMb, 4 * kMb, 0, "//anon"));
+  EXPECT_EQ(Where(1, 13 * kMb), "/big");
+  EXPECT_EQ(counters_.Get("session.huge_page_text"), 1U);
+  session_.Apply(MakeMmap2(1, 20 * kMb + 4096, 4096, 0, "//anon"));
+  EXPECT_EQ(Where(1, 20 * kMb + 4096), "/tmp/perf-1.map") << "not of huge pages";
+  session_.Apply(MakeMmap2(1, 28 * kMb, 4 * kMb, 0, "//anon"));
+  EXPECT_EQ(Where(1, 29 * kMb), "/tmp/perf-1.map") << "not all over the file";
+}
+
+TEST_F(SessionTest, JitAndDataMemory) {
+  session_.Apply(MakeMmap2(1, 0x1000, 0x1000, 0, "//anon"));
+  session_.Apply(MakeMmap2(1, 0x2000, 0x1000, 0, "//anon", kProtRw));
+  session_.Apply(MakeMmap2(1, 0x3000, 0x1000, 0, "[vdso]"));
+  const auto kind = [&](uint64_t avma) {
+    return session_.modules()[session_.Find(*session_.ProcessOf(1).maps, Avma(avma)).module]
+        .key.kind;
+  };
+  EXPECT_EQ(kind(0x1000), ModuleKind::kJit);
+  EXPECT_EQ(kind(0x2000), ModuleKind::kAnonymous);
+  EXPECT_EQ(kind(0x3000), ModuleKind::kVdso);
+  EXPECT_EQ(session_.Find(*session_.ProcessOf(1).maps, Avma(0x1010)).svma, Svma(0x1010))
+      << "perf maps have actual addresses";
+  EXPECT_EQ(session_.Find(*session_.ProcessOf(1).maps, Avma(0x3010)).svma, Svma(0x10));
+  EXPECT_EQ(session_.ProcessOf(1).maps->HighestExecutableEnd(), Avma(0x4000));
+}
+
+TEST_F(SessionTest, MmapWithoutProtectionIsExecutableUnlessItIsData) {
+  session_.Apply(MakeMmap(1, 0x1000, 0x1000, 0, "/a", kUser));
+  session_.Apply(MakeMmap(1, 0x2000, 0x1000, 0, "/a", kUser | perfdata::kMiscMmapData));
+  EXPECT_TRUE(session_.ProcessOf(1).maps->Find(Avma(0x1000))->value.executable);
+  EXPECT_FALSE(session_.ProcessOf(1).maps->Find(Avma(0x2000))->value.executable);
+}
+
+TEST_F(SessionTest, DeletedFilesAreModulesOfTheirOwn) {
+  session_.Apply(MakeMmap2(1, 0x1000, 0x1000, 0, "/a"));
+  session_.Apply(MakeMmap2(1, 0x2000, 0x1000, 0, "/a (deleted)"));
+  const auto module = [&](uint64_t avma) {
+    return session_.Find(*session_.ProcessOf(1).maps, Avma(avma)).module;
+  };
+  EXPECT_NE(module(0x1000), module(0x2000));
+  EXPECT_TRUE(session_.modules()[module(0x2000)].deleted);
+}
+
+TEST_F(SessionTest, KernelAndModules) {
+  constexpr uint32_t kNoPid = UINT32_MAX;
+  session_.Apply(MakeMmap(kNoPid, 0xffffffffc0000000, 0x4000, 0, "[nf-tables]", kKernel));
+  session_.Apply(MakeMmap(kNoPid, 0xffffffff81000000, 0x60000000, 0xffffffff81000123,
+                          "[kernel.kallsyms]_stext", kKernel));
+  const AddressSpace& maps = *session_.kernel_maps();
+  EXPECT_EQ(Where(maps, 0xffffffff81000010), "[kernel.kallsyms]");
+  EXPECT_EQ(Where(maps, 0xffffffffc0000010), "[nf-tables]") << "the kernel's range spans it";
+  const Module& kernel = session_.modules()[session_.Find(maps, Avma(0xffffffff81000010)).module];
+  EXPECT_EQ(kernel.key.kind, ModuleKind::kKernel);
+  EXPECT_EQ(kernel.reference_symbol, "_stext");
+  EXPECT_EQ(kernel.reference_address, 0xffffffff81000123U);
+  EXPECT_EQ(kernel.kernel_start, Avma(0xffffffff81000000));
+  EXPECT_EQ(session_.Find(maps, Avma(0xffffffff81000010)).svma, Svma(0xffffffff81000010));
+}
+
+TEST_F(SessionTest, GuestKernelIsApart) {
+  session_.Apply(
+      MakeMmap(UINT32_MAX, 0xffffffff81000000, 0x1000, 0, "[guest.kernel.kallsyms]_text", 4));
+  EXPECT_EQ(Where(*session_.guest_kernel_maps(), 0xffffffff81000010), "[guest.kernel.kallsyms]");
+  EXPECT_EQ(Where(*session_.kernel_maps(), 0xffffffff81000010), "");
+}
+
+TEST_F(SessionTest, KsymbolsComeAndGo) {
+  perfdata::Ksymbol symbol{0xffffffffc0100000, 0x80, 1, 0, "bpf_prog_1_x"};
+  session_.Apply(Record{static_cast<uint32_t>(RecordType::kKsymbol), 0, symbol, {}});
+  EXPECT_EQ(Where(*session_.kernel_maps(), 0xffffffffc010007f), "bpf_prog_1_x");
+  EXPECT_TRUE(session_.modules().back().ksymbol);
+  symbol.flags = 1;
+  session_.Apply(Record{static_cast<uint32_t>(RecordType::kKsymbol), 0, symbol, {}});
+  EXPECT_EQ(Where(*session_.kernel_maps(), 0xffffffffc010007f), "");
+}
+
+BuildId Id(uint8_t byte, size_t size = 20) { return BuildId(std::vector<uint8_t>(size, byte)); }
+
+TEST_F(SessionTest, BuildIdsByPathAndByMapping) {
+  features_.build_ids.push_back({-1, Id(1), "/a"});
+  session_.Apply(MakeMmap2(1, 0x1000, 0x1000, 0, "/a"));
+  Record own = MakeMmap2(1, 0x2000, 0x1000, 0, "/a");
+  std::get<perfdata::Mmap2>(own.body).build_id = Id(2);
+  session_.Apply(own);
+  session_.Apply(MakeMmap2(1, 0x3000, 0x1000, 0, "/late"));
+  session_.Apply(Record{static_cast<uint32_t>(RecordType::kHeaderBuildId),
+                        0,
+                        perfdata::HeaderBuildId{-1, Id(3), "/late"},
+                        {}});
+  features_.build_ids.push_back({-1, Id(4), "/later"});  // as in pipe mode
+  session_.Apply(MakeMmap2(1, 0x4000, 0x1000, 0, "/later"));
+  session_.Apply(MakeMmap2(2, 0x3000, 0x1000, 0, "/late"));
+  const auto id_at = [&](uint32_t pid, uint64_t avma) {
+    return session_.modules()[session_.Find(*session_.ProcessOf(pid).maps, Avma(avma)).module]
+        .key.build_id;
+  };
+  EXPECT_EQ(id_at(1, 0x1000), Id(1));
+  EXPECT_EQ(id_at(1, 0x2000), Id(2)) << "what the mapping says is nearer";
+  EXPECT_EQ(id_at(1, 0x3000), Id(3));
+  EXPECT_EQ(id_at(1, 0x4000), Id(4));
+  EXPECT_EQ(session_.Find(*session_.ProcessOf(1).maps, Avma(0x3000)).module,
+            session_.Find(*session_.ProcessOf(2).maps, Avma(0x3000)).module);
+}
+
+TEST_F(SessionTest, MasksByTheirSource) {
+  features_.arch = "aarch64";
+  session_.Apply(MakeMmap2(1, 0xaaaaaaaa0000, 0x1000, 0, "/a"));
+  const auto mask = [&](uint32_t pid, const perfdata::Sample* sample = nullptr) {
+    return session_.MaskOf(session_.ProcessOf(pid), sample);
+  };
+  EXPECT_EQ(mask(1).source, MaskSource::kHighestMapping);
+  EXPECT_EQ(mask(1).insn, 0x007f000000000000U);
+  features_.raw[129] = {'a', 'r', 'm', '6', '4', '_', 'p', 'a', 'c',
+                        '_', 'm', 'a', 's', 'k', 0,   '7', 0};
+  EXPECT_EQ(mask(1).source, MaskSource::kSimpleperf);
+  perfdata::PacMask side_band;
+  side_band.pid = 1;
+  side_band.insn_mask = 0x70000000000000;
+  session_.Apply(Record{perfdata::kRecordTypePacMask, 0, side_band, {}});
+  EXPECT_EQ(mask(1), (PointerMask{0x70000000000000, 0, MaskSource::kSideBand}));
+  session_.Apply(MakeTask(RecordType::kFork, 2, 1, 2, 1));
+  EXPECT_EQ(mask(2).source, MaskSource::kSideBand) << "fork copies it";
+  session_.Apply(MakeComm(2, 2, "x", /*exec=*/true));
+  EXPECT_EQ(mask(2).source, MaskSource::kSimpleperf) << "exec resets it";
+  perfdata::Sample sample;
+  sample.present = perfdata::kSampleArch1;
+  sample.arch_insn_mask = 5;
+  EXPECT_EQ(mask(1, &sample).source, MaskSource::kSample);
+}
+
+TEST_F(SessionTest, NoMaskOnX86) {
+  features_.arch = "x86_64";
+  session_.Apply(MakeMmap2(1, 0x555555550000, 0x1000, 0, "/a"));
+  EXPECT_EQ(session_.MaskOf(session_.ProcessOf(1), nullptr), PointerMask{});
+}
+
+TEST_F(SessionTest, Machines) {
+  EXPECT_EQ(session_.machine(), 0);
+  for (const auto& [arch, machine] : std::vector<std::pair<std::string, int>>{{"x86_64", 62},
+                                                                              {"i686", 3},
+                                                                              {"aarch64", 183},
+                                                                              {"armv7l", 40},
+                                                                              {"riscv64", 243},
+                                                                              {"ia64", 0}}) {
+    features_.arch = arch;
+    EXPECT_EQ(session_.machine(), machine) << arch;
+  }
+  features_.raw[33] = {183, 0, 0, 0};
+  EXPECT_EQ(session_.machine(), 183);
+}
+
+TEST_F(SessionTest, MappingsAtTheEndOfAddresses) {
+  session_.Apply(MakeMmap2(1, UINT64_MAX - 0xfff, UINT64_MAX, 0, "/a"));
+  EXPECT_EQ(Where(1, UINT64_MAX - 1), "/a");
+  session_.Apply(MakeMmap2(1, 0x1000, 0, 0, "/empty"));
+  EXPECT_EQ(Where(1, 0x1000), "");
+}
+
+TEST_F(SessionTest, BadRecordsAreCounted) {
+  perfdata::TimedRecord record;
+  record.raw.type = static_cast<uint32_t>(RecordType::kMmap2);
+  const std::vector<uint8_t> bytes = {10, 0, 0, 0, 0, 0, 8, 0};
+  record.raw.bytes = bytes;
+  session_.Apply(record, {});
+  EXPECT_EQ(counters_.Get("session.bad_record"), 1U);
+}
+
+}  // namespace
+}  // namespace stackreel::session
