@@ -1,0 +1,406 @@
+#include "analyze/analysis.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analyze/deferred_queue.h"
+#include "analyze/fake_recording.h"
+
+namespace stackreel::analyze {
+namespace {
+
+using perfdata::kContextKernel;
+using perfdata::kContextUser;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr uint64_t kBias = 0x555500000000;
+constexpr uint64_t kKernelText = 0xffffffff81000000;
+
+class AnalysisTest : public testing::Test {
+ protected:
+  AnalysisTest() { files_.elf["/bin/prog"] = MakeFile(); }
+
+  // Maps MakeFile's text for process 1.
+  void MapProgram(FakeRecording& recording, uint32_t pid = 1) {
+    recording.Mmap(pid, kBias + 0x1000, 0x4000, TextOffset(files_.elf["/bin/prog"]), "/bin/prog");
+  }
+  std::vector<std::string> Run(FakeRecording& recording, const AnalysisOptions& options = {}) {
+    bytes_ = recording.Take();
+    return RunBytes(options);
+  }
+  std::vector<std::string> RunBytes(const AnalysisOptions& options = {}) {
+    MemorySource source(bytes_);
+    auto reader = perfdata::Reader::Open(source);
+    CHECK(reader.has_value());
+    Analysis analysis(**reader, files_, executor_, options);
+    sink_ = TextSink();
+    sink_.analysis = &analysis;
+    auto result = analysis.Run(sink_);
+    CHECK(result.has_value());
+    result_ = *result;
+    counters_ = analysis.counters();
+    return sink_.lines;
+  }
+
+  FakeFiles files_;
+  BackwardExecutor executor_;
+  std::vector<uint8_t> bytes_;
+  TextSink sink_;
+  AnalysisResult result_;
+  Counters counters_;
+};
+
+TEST_F(AnalysisTest, ChainsOfKernelAndUser) {
+  FakeRecording recording;
+  recording.KernelMmap(kKernelText, 0x1000000, "[kernel.kallsyms]_text");
+  MapProgram(recording);
+  recording.Comm(1, 1, "prog");
+  recording.Chain({kContextKernel, kKernelText + 0x110, kKernelText + 0x210, kContextUser,
+                   kBias + 0x1010, kBias + 0x2100, 0x1234},
+                  kKernelMode);
+  // 0x2100 is a return address: the call is the last thing f2000 does.
+  EXPECT_THAT(Run(recording), ElementsAre("prog: k:k_inner k:k_outer' f1000 f2000' 1234'"));
+  EXPECT_EQ(result_.frames, 5U);
+  EXPECT_EQ(result_.unresolved_frames, 1U);
+}
+
+TEST_F(AnalysisTest, AnEmptyChainLeavesTheSampledAddress) {
+  FakeRecording recording;
+  MapProgram(recording);
+  perfdata::Sample sample;
+  sample.ip = kBias + 0x1010;
+  recording.Sample(sample);
+  EXPECT_THAT(Run(recording), ElementsAre(":1: (empty) f1000"));
+}
+
+TEST_F(AnalysisTest, EventsWithoutChains) {
+  FakeRecording recording({MakeEvent(kPlainSample, 1, "e")});
+  MapProgram(recording);
+  perfdata::Sample sample;
+  sample.ip = kBias + 0x2010;
+  recording.Sample(sample);
+  sample.ip = kKernelText;
+  recording.Sample(sample, kKernelMode);
+  EXPECT_THAT(Run(recording), ElementsAre(":1: f2000", ":1: k:ffffffff81000000"));
+}
+
+TEST_F(AnalysisTest, ContextsThatAreNotOursHaveNoModules) {
+  FakeRecording recording;
+  MapProgram(recording);
+  recording.KernelMmap(kKernelText, 0x1000, "[guest.kernel.kallsyms]", 4);
+  recording.Chain({perfdata::kContextHv, kBias + 0x1010, perfdata::kContextGuestUser,
+                   kBias + 0x1010, perfdata::kContextGuestKernel, kKernelText + 0x10});
+  EXPECT_THAT(Run(recording), ElementsAre(":1: 555500001010 555500001010 k:ffffffff81000010"));
+}
+
+TEST_F(AnalysisTest, AnUnknownContextDropsTheChain) {
+  FakeRecording recording;
+  MapProgram(recording);
+  recording.Chain({kContextUser, kBias + 0x1010, static_cast<uint64_t>(-3000), kBias + 0x2010});
+  EXPECT_THAT(Run(recording), ElementsAre(":1: (empty) f1000"));
+  EXPECT_EQ(counters_.Get("analyze.bad_chain"), 1U);
+}
+
+TEST_F(AnalysisTest, BranchRecordsInCallStackModeAreTheUserChain) {
+  constexpr uint64_t kCallStack = 1u << 11;
+  perfdata::Event event = MakeEvent(kChainSample | perfdata::kSampleBranchStack, 1, "e");
+  event.attr.branch_sample_type = kCallStack;
+  FakeRecording recording({event});
+  recording.KernelMmap(kKernelText, 0x1000000, "[kernel.kallsyms]_text");
+  MapProgram(recording);
+  perfdata::Sample sample;
+  const auto chain = recording.Words(
+      {kContextKernel, kKernelText + 0x110, kContextUser, kBias + 0x1010, kBias + 0x9999});
+  sample.callchain = perfdata::U64Array(chain, Endian::kLittle);
+  const auto branches =
+      recording.Words({kBias + 0x2050, kBias + 0x1000, 0, kBias + 0x3050, kBias + 0x2000, 0});
+  sample.branches = perfdata::BranchArray(branches, Endian::kLittle);
+  recording.Sample(sample, kKernelMode);
+  EXPECT_THAT(Run(recording), ElementsAre(":1: k:k_inner f1000 f2000 f3000"));
+}
+
+// Samples with registers and a stack.
+constexpr uint64_t kStackSample =
+    kChainSample | perfdata::kSampleRegsUser | perfdata::kSampleStackUser;
+
+struct StackSample {
+  StackSample(uint64_t pc, const std::vector<uint64_t>& words, FakeRecording& recording) {
+    constexpr size_t kRegisters = 20;  // popcount of the mask
+    std::vector<uint64_t> values(kRegisters);
+    values[kSpIndex] = 0x7ffc00001000;
+    values[kIpIndex] = pc;
+    registers = recording.Words(values);
+    stack = recording.Words(words);
+    sample.ip = pc;
+    sample.regs_user.abi = 2;
+    sample.regs_user.mask = kRegisterMask;
+    sample.regs_user.values = perfdata::U64Array(registers, Endian::kLittle);
+    sample.stack_user = stack;
+    sample.stack_user_size = 4096;
+  }
+  std::vector<uint8_t> registers, stack;
+  perfdata::Sample sample;
+};
+
+TEST_F(AnalysisTest, UnwindsDumpedStacks) {
+  FakeRecording recording({MakeEvent(kStackSample, 1, "e")});
+  recording.KernelMmap(kKernelText, 0x1000000, "[kernel.kallsyms]_text");
+  MapProgram(recording);
+  StackSample stack(kBias + 0x1010, {kBias + 0x2020, kBias + 0x3030, kBias + 0x4040}, recording);
+  recording.Sample(stack.sample);
+  const auto chain = recording.Words({kContextKernel, kKernelText + 0x110});
+  stack.sample.callchain = perfdata::U64Array(chain, Endian::kLittle);
+  recording.Sample(stack.sample, kKernelMode);
+  EXPECT_THAT(Run(recording), ElementsAre(":1: f1000 f2000' f3000' start' | root",
+                                          ":1: k:k_inner f1000 f2000' f3000' start' | root"));
+  EXPECT_EQ(result_.user_stacks, 2U);
+  EXPECT_EQ(result_.complete_stacks, 2U);
+}
+
+TEST_F(AnalysisTest, UnwindsWithTheMapsOfTheTime) {
+  FakeRecording recording({MakeEvent(kStackSample, 1, "e")});
+  MapProgram(recording);
+  StackSample stack(kBias + 0x1010, {kBias + 0x4040}, recording);
+  recording.Sample(stack.sample);
+  recording.Mmap(1, kBias, 0x10000, 0, "/other");
+  recording.Sample(stack.sample);
+  const std::vector<std::string> lines = Run(recording);
+  ASSERT_THAT(lines, SizeIs(2));
+  EXPECT_EQ(lines[0], ":1: f1000 start' | root");
+  EXPECT_EQ(lines[1].substr(0, 16), ":1: 555500001010");
+}
+
+TEST_F(AnalysisTest, NotUnwindingIsAnOption) {
+  FakeRecording recording({MakeEvent(kStackSample, 1, "e")});
+  MapProgram(recording);
+  recording.Sample(StackSample(kBias + 0x1010, {kBias + 0x4040}, recording).sample);
+  AnalysisOptions options;
+  options.unwind = false;
+  EXPECT_THAT(Run(recording, options), ElementsAre(":1: (empty) f1000"));
+}
+
+TEST_F(AnalysisTest, KernelThreadsHaveNoUserStack) {
+  FakeRecording recording({MakeEvent(kStackSample, 1, "e")});
+  perfdata::Sample sample;
+  sample.ip = kKernelText;
+  recording.Sample(sample, kKernelMode);
+  EXPECT_THAT(Run(recording), ElementsAre(":1: (empty) k:ffffffff81000000"));
+  EXPECT_EQ(result_.user_stacks, 0U);
+}
+
+TEST_F(AnalysisTest, CutStacksGoOnWithTheKernelsChain) {
+  FakeRecording recording({MakeEvent(kStackSample, 1, "e")});
+  MapProgram(recording);
+  StackSample stack(kBias + 0x1010, {kBias + 0x2020}, recording);
+  stack.sample.stack_user_size = 8;  // all that was asked for
+  const auto chain = recording.Words(
+      {kContextUser, kBias + 0x1010, kBias + 0x2020, kBias + 0x3030, kBias + 0x4040});
+  stack.sample.callchain = perfdata::U64Array(chain, Endian::kLittle);
+  recording.Sample(stack.sample);
+  EXPECT_THAT(Run(recording), ElementsAre(":1: f1000 f2000' f3000' start' | dump exhausted"));
+}
+
+TEST_F(AnalysisTest, AtMostSoManyFrames) {
+  FakeRecording recording({MakeEvent(kStackSample, 1, "e")});
+  recording.KernelMmap(kKernelText, 0x1000000, "[kernel.kallsyms]_text");
+  MapProgram(recording);
+  StackSample stack(kBias + 0x1010, {kBias + 0x2020, kBias + 0x4040}, recording);
+  const auto chain = recording.Words({kContextKernel, kKernelText + 0x110});
+  stack.sample.callchain = perfdata::U64Array(chain, Endian::kLittle);
+  recording.Sample(stack.sample, kKernelMode);
+  AnalysisOptions options;
+  options.max_frames = 2;
+  EXPECT_THAT(Run(recording, options), ElementsAre(":1: k:k_inner f1000 | frame limit"));
+}
+
+TEST_F(AnalysisTest, ManySamplesStayInOrder) {
+  FakeRecording recording;
+  MapProgram(recording);
+  std::vector<std::string> expected;
+  for (uint64_t i = 0; i < 2'000; ++i) {
+    recording.Chain({kContextUser, 0x10000 + i});
+    char line[32];
+    std::snprintf(line, sizeof line, ":1: %llx", static_cast<unsigned long long>(0x10000 + i));
+    expected.emplace_back(line);
+  }
+  EXPECT_EQ(Run(recording), expected);
+  EXPECT_EQ(result_.samples, 2'000U);
+}
+
+std::vector<uint64_t> Deferred(uint64_t cookie) {
+  return {kContextKernel, kKernelText + 0x110, perfdata::kContextUserDeferred, cookie};
+}
+
+TEST_F(AnalysisTest, DeferredChainsAreJoined) {
+  FakeRecording recording;
+  recording.KernelMmap(kKernelText, 0x1000000, "[kernel.kallsyms]_text");
+  MapProgram(recording);
+  recording.Chain(Deferred(7), kKernelMode, 1);
+  recording.Chain(Deferred(7), kKernelMode, 1);
+  recording.Chain(Deferred(7), kKernelMode, 2);  // another thread's cookie
+  recording.Chain({kContextUser, kBias + 0x3010});
+  recording.Add(perfdata::RecordType::kCallchainDeferred, 0,
+                perfdata::CallchainDeferred{7, {kContextUser, kBias + 0x1010, kBias + 0x2020}}, 1);
+  recording.Add(perfdata::RecordType::kCallchainDeferred, 0,
+                perfdata::CallchainDeferred{7, {kContextUser, kBias + 0x4010}}, 2);
+  EXPECT_THAT(Run(recording),
+              ElementsAre(":1: k:k_inner f1000 f2000'", ":1: k:k_inner f1000 f2000'",
+                          ":2: k:k_inner start", ":1: f3000"));
+  EXPECT_EQ(counters_.Get("analyze.deferred_chain_missing"), 0U);
+}
+
+TEST_F(AnalysisTest, DeferredChainsThatDoNotCome) {
+  FakeRecording recording;
+  recording.KernelMmap(kKernelText, 0x1000000, "[kernel.kallsyms]_text");
+  recording.Chain(Deferred(7), kKernelMode);
+  recording.Add(perfdata::RecordType::kCallchainDeferred, 0,
+                perfdata::CallchainDeferred{8, {kContextUser, kBias + 0x1010}});
+  EXPECT_THAT(Run(recording), ElementsAre(":1: k:k_inner"));
+  EXPECT_EQ(counters_.Get("analyze.deferred_chain_missing"), 1U);
+  EXPECT_EQ(counters_.Get("analyze.deferred_chain_unclaimed"), 1U);
+}
+
+TEST_F(AnalysisTest, WaitingForDeferredChainsIsBounded) {
+  FakeRecording recording;
+  recording.KernelMmap(kKernelText, 0x1000000, "[kernel.kallsyms]_text");
+  recording.Chain(Deferred(7), kKernelMode);
+  for (size_t i = 0; i <= DeferredQueue::kMaxSamples; ++i) {
+    recording.Chain({kContextUser, 0x1000});
+  }
+  recording.Add(perfdata::RecordType::kCallchainDeferred, 0,
+                perfdata::CallchainDeferred{7, {kContextUser, 0x1000}});
+  EXPECT_EQ(Run(recording)[0], ":1: k:k_inner");
+  EXPECT_EQ(counters_.Get("analyze.deferred_chain_missing"), 1U);
+  EXPECT_EQ(result_.samples, DeferredQueue::kMaxSamples + 2);
+}
+
+TEST_F(AnalysisTest, LossIsCounted) {
+  FakeRecording recording;
+  recording.Add(perfdata::RecordType::kLost, 0, perfdata::Lost{1, 5});
+  recording.Add(perfdata::RecordType::kLostSamples, 0, perfdata::LostSamples{3});
+  Run(recording);
+  EXPECT_EQ(result_.lost, 8U);
+}
+
+TEST_F(AnalysisTest, WhatASampleCounts) {
+  perfdata::Event fixed = MakeEvent(kPlainSample, 1, "fixed");
+  perfdata::Event frequency = MakeEvent(kPlainSample, 2, "frequency");
+  frequency.attr.flags |= perfdata::kAttrFreq;
+  const perfdata::Event stated = MakeEvent(kPlainSample | perfdata::kSamplePeriod, 3, "stated");
+  FakeRecording recording({fixed, frequency, stated});
+  perfdata::Sample sample;
+  sample.period = 77;
+  for (const uint32_t event : {0, 1, 2}) recording.Sample(sample, kUserMode, event);
+  Run(recording);
+  EXPECT_THAT(sink_.periods, ElementsAre(1000, 1, 77));
+}
+
+TEST_F(AnalysisTest, EventsWithoutTime) {
+  FakeRecording recording({MakeEvent(perfdata::kSampleIp | perfdata::kSampleTid, 1, "e")});
+  MapProgram(recording);
+  perfdata::Sample sample;
+  sample.ip = kBias + 0x1010;
+  recording.Sample(sample);
+  EXPECT_THAT(Run(recording), ElementsAre(":1: f1000"));
+}
+
+TEST_F(AnalysisTest, SamplesWithoutIds) {
+  FakeRecording recording({MakeEvent(perfdata::kSampleIp, 1, "e")});
+  recording.Sample(perfdata::Sample());
+  EXPECT_THAT(Run(recording), ElementsAre(":-1: 0"));
+}
+
+TEST_F(AnalysisTest, FiltersByWhatTheSampleSays) {
+  FakeRecording recording({MakeEvent(kPlainSample | perfdata::kSampleCpu, 1, "e")});
+  recording.Comm(1, 1, "main");
+  recording.Comm(1, 2, "worker");
+  perfdata::Sample sample;
+  sample.pid = 1;
+  for (uint32_t i = 1; i <= 4; ++i) {
+    sample.tid = i <= 2 ? 1 : 2;
+    sample.ip = i;
+    sample.cpu = i;
+    sample.time = i * 100;
+    recording.Sample(sample);
+  }
+  bytes_ = recording.Take();
+  AnalysisOptions options;
+  options.filter.tids = {1};
+  EXPECT_THAT(RunBytes(options), ElementsAre("main: 1", "main: 2"));
+  EXPECT_EQ(result_.filtered, 2U);
+  options.filter = {};
+  options.filter.comms = {"work*"};
+  EXPECT_THAT(RunBytes(options), ElementsAre("worker: 3", "worker: 4"));
+  options.filter = {};
+  options.filter.cpus = {2, 4};
+  EXPECT_THAT(RunBytes(options), ElementsAre("main: 2", "worker: 4"));
+  options.filter = {};
+  options.filter.time_start = 200;
+  options.filter.time_end = 300;
+  EXPECT_THAT(RunBytes(options), ElementsAre("main: 2", "worker: 3"));
+  options.filter = {};
+  options.filter.pids = {9};
+  EXPECT_THAT(RunBytes(options), IsEmpty());
+}
+
+TEST_F(AnalysisTest, FiltersByFrames) {
+  FakeRecording recording;
+  MapProgram(recording);
+  recording.Chain({kContextUser, kBias + 0x1010, kBias + 0x3010});
+  recording.Chain({kContextUser, kBias + 0x2010, 0x99});
+  bytes_ = recording.Take();
+  AnalysisOptions options;
+  options.filter.symbols = {"f3*"};
+  EXPECT_THAT(RunBytes(options), ElementsAre(":1: f1000 f3000'"));
+  options.filter = {};
+  options.filter.dsos = {"prog"};
+  EXPECT_THAT(RunBytes(options), SizeIs(2));
+  options.filter.dsos = {"[unknown]"};
+  EXPECT_THAT(RunBytes(options), ElementsAre(":1: f2000 99'"));
+  options.filter.symbols = {"f2000"};
+  EXPECT_THAT(RunBytes(options), IsEmpty()) << "one frame must be both";
+}
+
+TEST_F(AnalysisTest, BigEndianRecordings) {
+  FakeRecording recording({MakeEvent(kChainSample, 1, "e")}, Endian::kBig);
+  MapProgram(recording);
+  recording.Comm(1, 1, "prog");
+  recording.Chain({kContextUser, kBias + 0x1010, kBias + 0x2020});
+  EXPECT_THAT(Run(recording), ElementsAre("prog: f1000 f2000'"));
+}
+
+TEST_F(AnalysisTest, ASinksFailureEndsIt) {
+  FakeRecording recording;
+  for (int i = 0; i < 3; ++i) recording.Chain({kContextUser, 0x1000});
+  bytes_ = recording.Take();
+  MemorySource source(bytes_);
+  auto reader = perfdata::Reader::Open(source);
+  ASSERT_TRUE(reader);
+  Analysis analysis(**reader, files_, executor_, {});
+  sink_.analysis = &analysis;
+  sink_.status = Fail(ErrorKind::kIo, "disk full");
+  const auto result = analysis.Run(sink_);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().message, "disk full");
+  EXPECT_THAT(sink_.lines, SizeIs(1));
+}
+
+TEST(RegistersOfTest, OnlyWhatWasDumped) {
+  ByteWriter words;
+  for (const uint64_t word : {10, 20, 30}) words.U64(word);
+  perfdata::SampledRegs regs;
+  regs.mask = (1u << 7) | (1u << 8) | (uint64_t{1} << 40);
+  regs.values = perfdata::U64Array(words.view(), Endian::kLittle);
+  EXPECT_FALSE(RegistersOf(regs)) << "abi none";
+  regs.abi = 2;
+  const auto out = RegistersOf(regs);
+  ASSERT_TRUE(out);
+  EXPECT_EQ(out->valid, (1u << 7) | (1u << 8));
+  EXPECT_EQ(out->values[7], 10U);
+  EXPECT_EQ(out->values[8], 20U);
+}
+
+}  // namespace
+}  // namespace stackreel::analyze

@@ -1,0 +1,99 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analyze/analysis.h"
+#include "analyze/fake_recording.h"
+
+namespace stackreel::analyze {
+namespace {
+
+using perfdata::kContextUser;
+using testing::ElementsAre;
+
+constexpr uint64_t kBias = 0x555500000000;
+
+class MakeProfileTest : public testing::Test {
+ protected:
+  MakeProfileTest() {
+    files_.elf["/bin/prog"] = MakeFile();
+    recording_.Mmap(1, kBias + 0x1000, 0x4000, TextOffset(files_.elf["/bin/prog"]), "/bin/prog");
+    recording_.Comm(1, 1, "prog");
+  }
+  profile::Profile Make(const ProfileOptions& options = {}) {
+    bytes_ = recording_.Take();
+    MemorySource source(bytes_);
+    auto reader = perfdata::Reader::Open(source);
+    CHECK(reader.has_value());
+    Analysis analysis(**reader, files_, executor_, {});
+    auto made = MakeProfile(analysis, options);
+    CHECK(made.has_value());
+    return std::move(*made);
+  }
+  static std::vector<std::string> Functions(const profile::Profile& profile,
+                                            profile::StackId stack) {
+    std::vector<std::string> names;
+    for (const profile::FrameId id : profile.FramesOf(stack)) {
+      names.emplace_back(profile.Text(profile.frames()[id].function));
+    }
+    return names;
+  }
+
+  FakeFiles files_;
+  InlineExecutor executor_;
+  FakeRecording recording_;
+  std::vector<uint8_t> bytes_;
+};
+
+TEST_F(MakeProfileTest, EqualSamplesAreMerged) {
+  for (int i = 0; i < 3; ++i) recording_.Chain({kContextUser, kBias + 0x1010, kBias + 0x2020});
+  recording_.Chain({kContextUser, kBias + 0x1020, kBias + 0x2030});
+  const profile::Profile profile = Make();
+  ASSERT_EQ(profile.samples().size(), 1U) << "addresses do not tell frames apart";
+  EXPECT_EQ(profile.samples()[0].count, 4U);
+  EXPECT_EQ(profile.samples()[0].weight, 4000U);
+  EXPECT_EQ(profile.samples()[0].time, 0U);
+  EXPECT_EQ(profile.Text(profile.samples()[0].comm), "prog");
+  EXPECT_THAT(Functions(profile, profile.samples()[0].stack), ElementsAre("f1000", "f2000"));
+  EXPECT_EQ(profile.Text(profile.frames()[0].module), "prog");
+  EXPECT_EQ(profile.facts.samples, 4U);
+}
+
+TEST_F(MakeProfileTest, TimesKeepSamplesApart) {
+  recording_.Chain({kContextUser, kBias + 0x1010});
+  recording_.Chain({kContextUser, kBias + 0x1010});
+  ProfileOptions options;
+  options.times = true;
+  const profile::Profile profile = Make(options);
+  ASSERT_EQ(profile.samples().size(), 2U);
+  EXPECT_LT(profile.samples()[0].time, profile.samples()[1].time);
+}
+
+TEST_F(MakeProfileTest, AddressesTellFramesApart) {
+  recording_.Chain({kContextUser, kBias + 0x1010});
+  recording_.Chain({kContextUser, kBias + 0x1020});
+  ProfileOptions options;
+  options.addresses = true;
+  const profile::Profile profile = Make(options);
+  ASSERT_EQ(profile.frames().size(), 2U);
+  EXPECT_EQ(profile.frames()[0].address, 0x1010U);
+  EXPECT_EQ(profile.frames()[1].address, 0x1020U);
+}
+
+TEST_F(MakeProfileTest, UnresolvedFramesAreExplained) {
+  recording_.Mmap(1, 0x9000, 0x1000, 0x2000, "/bin/gone");
+  recording_.Chain({kContextUser, 0x9010, kBias + 0x1800, 0x123});
+  const profile::Profile profile = Make();
+  const auto& facts = profile.facts;
+  EXPECT_EQ(facts.frames, 3U);
+  EXPECT_EQ(facts.unresolved_frames, 3U);
+  ASSERT_EQ(facts.unresolved_modules.size(), 3U);
+  EXPECT_EQ(facts.unresolved_modules.at("gone").why, "no file");
+  EXPECT_EQ(facts.unresolved_modules.at("gone").frames, 1U);
+  EXPECT_EQ(facts.unresolved_modules.at("prog").why, "no symbol at these addresses");
+  EXPECT_EQ(facts.unresolved_modules.at("[unknown]").why, "no mapping at these addresses");
+  EXPECT_EQ(profile.frames()[0].address, 0x123U) << "outermost first; its avma";
+  EXPECT_EQ(profile.frames()[2].address, 0x2010U) << "its svma";
+}
+
+}  // namespace
+}  // namespace stackreel::analyze
