@@ -164,6 +164,13 @@ Result<profile::Profile> MakeProfile(Analysis& analysis, const ProfileOptions& o
     if (result.ends[end] == 0) continue;
     facts.stack_ends[unwind::StackEndName(static_cast<unwind::StackEnd>(end))] = result.ends[end];
   }
+  // Stacks that were unwound while recording: the recorder says how they ended. It counts all that
+  // it wrote, whatever is filtered here.
+  for (const auto& [end, samples] : analysis.reader().features().stack_ends) {
+    facts.user_stacks += samples;
+    facts.stack_ends[end] += samples;
+    if (end == unwind::StackEndName(unwind::StackEnd::kRoot)) facts.complete_stacks += samples;
+  }
   for (const perfdata::Event& event : analysis.events().events()) {
     facts.events.push_back(event.name);
   }

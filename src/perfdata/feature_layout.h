@@ -116,6 +116,22 @@ inline constexpr auto kLayout<PacMaskFeature> = Layout<PacMaskFeature>(
     F("insn_mask", &PacMaskFeature::insn_mask, Sensitivity::kNone, Display::kHex),
     F("data_mask", &PacMaskFeature::data_mask, Sensitivity::kNone, Display::kHex));
 
+struct StackEndCount {
+  uint64_t samples = 0;
+  std::string end;
+};
+template <>
+inline constexpr auto kLayout<StackEndCount> =
+    Layout<StackEndCount>(F("samples", &StackEndCount::samples, Sensitivity::kNone),
+                          F<FeatureString>("end", &StackEndCount::end, Sensitivity::kNone));
+struct StackEnds {  // ours
+  uint32_t version = 1;
+  std::vector<StackEndCount> ends;
+};
+template <>
+inline constexpr auto kLayout<StackEnds> = Layout<StackEnds>(
+    F("version", &StackEnds::version, Sensitivity::kNone), Each<uint32_t>("end", &StackEnds::ends));
+
 struct NoContent {};  // BRANCH_STACK, STAT
 template <>
 inline constexpr auto kLayout<NoContent> = Layout<NoContent>();
@@ -195,6 +211,8 @@ auto WithFeatureBody(uint32_t feature, Visitor&& visit) {
       return visit.template operator()<CacheLineSize>();
     case Feature::kStackreelPacMask:
       return visit.template operator()<PacMaskFeature>();
+    case Feature::kStackreelStackEnds:
+      return visit.template operator()<StackEnds>();
   }
   return visit.template operator()<UnknownFeature>();
 }

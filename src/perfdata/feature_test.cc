@@ -93,6 +93,7 @@ std::map<uint32_t, std::vector<uint8_t>> EveryFeature(Endian endian) {
   add(Feature::kEMachine, EMachine{62, 0});
   add(Feature::kClnSize, CacheLineSize{64});
   add(Feature::kStackreelPacMask, PacMaskFeature{});
+  add(Feature::kStackreelStackEnds, StackEnds{1, {{90, "root"}, {3, "dump exhausted"}}});
   sections[99] = {1, 2, 3};
   return sections;
 }
@@ -119,6 +120,8 @@ TEST(Features, WhatTheRestUsesIsDecodedInBothByteOrders) {
     EXPECT_EQ(features.cpu_id, "A,1,2");
     EXPECT_EQ(features.nr_cpus, std::pair(2u, 4u));  // online, available
     EXPECT_EQ(features.total_mem_kb, 1000u);
+    EXPECT_THAT(features.stack_ends,
+                ElementsAre(std::pair("dump exhausted", 3u), std::pair("root", 90u)));
     EXPECT_THAT(features.cmdline, ElementsAre("perf", "record", "-a"));
     ASSERT_EQ(features.event_desc.size(), 1u);
     EXPECT_EQ(features.event_desc[0].name, "cycles");

@@ -313,6 +313,14 @@ Lines Describe(Feature, const PacMaskFeature& body) {
                   body.enabled_keys, body.insn_mask, body.data_mask, body.source)};
 }
 
+Lines Describe(Feature, const StackEnds& body) {
+  Lines lines = {"stacks unwound while recording:"};
+  for (const StackEndCount& count : body.ends) {
+    lines.push_back(fmt::format("  {} ended: {}", count.samples, count.end));
+  }
+  return lines;
+}
+
 Lines Describe(Feature feature, const UnknownFeature& body) {
   return {fmt::format("{}: {:#x} bytes", FeatureName(static_cast<uint32_t>(feature)),
                       body.bytes.size())};

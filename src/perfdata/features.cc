@@ -77,6 +77,12 @@ bool Adopt(Feature, const SampleTime& body, Features& features) {
   return true;
 }
 
+bool Adopt(Feature, const StackEnds& body, Features& features) {
+  if (body.version != 1) return false;
+  for (const StackEndCount& count : body.ends) features.stack_ends[count.end] += count.samples;
+  return true;
+}
+
 bool Adopt(Feature, const PmuMappings& body, Features& features) {
   for (const PmuMapping& pmu : body.pmus) features.pmu_names[pmu.type] = pmu.name;
   return true;
@@ -177,6 +183,8 @@ std::string FeatureName(uint32_t feature) {
       return "CLN_SIZE";
     case Feature::kStackreelPacMask:
       return "STACKREEL_PAC_MASK";
+    case Feature::kStackreelStackEnds:
+      return "STACKREEL_STACK_ENDS";
   }
   return fmt::format("FEATURE_{}", feature);
 }
@@ -191,6 +199,12 @@ std::vector<uint8_t> EncodeStringList(const std::vector<std::string>& list, Endi
 
 std::vector<uint8_t> EncodeEventDesc(const std::vector<Event>& events, Endian endian) {
   return EncodeFeature(EventDesc{events}, endian);
+}
+
+std::vector<uint8_t> EncodeStackEnds(const std::map<std::string, uint64_t>& ends, Endian endian) {
+  StackEnds body;
+  for (const auto& [end, samples] : ends) body.ends.push_back({samples, end});
+  return EncodeFeature(body, endian);
 }
 
 Result<std::vector<uint8_t>> EncodeBuildIds(const std::vector<HeaderBuildId>& ids,

@@ -52,7 +52,8 @@ enum class Feature : uint32_t {
   kCpuDomainInfo = 32,
   kEMachine = 33,
   kClnSize = 34,
-  kStackreelPacMask = 200,  // ours: u32 version, u32 source, u64 keys, insn_mask, data_mask
+  kStackreelPacMask = 200,    // ours: u32 version, u32 source, u64 keys, insn_mask, data_mask
+  kStackreelStackEnds = 201,  // ours: how the stacks that were unwound at record ended
 };
 inline constexpr uint32_t kFeatureBits = 256;
 std::string FeatureName(uint32_t feature);
@@ -76,6 +77,9 @@ struct Features {
   };
   std::optional<Compressed> compressed;
   std::optional<uint64_t> clockid_res_ns;
+  // How user stacks ended that were unwound while recording: name of the end → samples. Only such
+  // recordings have it; a complete stack ended at its "root".
+  std::map<std::string, uint64_t> stack_ends;
   std::map<uint64_t, std::string> tracepoint_names;  // config → "sched:sched_switch"
 };
 
@@ -95,6 +99,7 @@ std::vector<std::string> DescribeFeatures(const Features& features, Endian endia
 std::vector<uint8_t> EncodeString(const std::string& text, Endian endian);
 std::vector<uint8_t> EncodeStringList(const std::vector<std::string>& list, Endian endian);
 std::vector<uint8_t> EncodeEventDesc(const std::vector<Event>& events, Endian endian);
+std::vector<uint8_t> EncodeStackEnds(const std::map<std::string, uint64_t>& ends, Endian endian);
 Result<std::vector<uint8_t>> EncodeBuildIds(const std::vector<HeaderBuildId>& ids,
                                             const std::vector<uint16_t>& misc, Endian endian);
 

@@ -194,6 +194,14 @@ uint64_t LiveUnwinder::complete_stacks() const {
   return ends_[static_cast<size_t>(StackEnd::kRoot)];
 }
 
+std::map<std::string, uint64_t> LiveUnwinder::StackEnds() const {
+  std::map<std::string, uint64_t> ends;
+  for (size_t i = 0; i < ends_.size(); ++i) {
+    if (ends_[i] != 0) ends[unwind::StackEndName(static_cast<StackEnd>(i))] = ends_[i];
+  }
+  return ends;
+}
+
 void LiveUnwinder::CollectCounters(Counters& counters) const {
   for (const auto& worker : workers_) counters.Merge(worker->unwinder.counters());
   for (size_t i = 0; i < ends_.size(); ++i) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "analyze/analysis.h"
@@ -45,6 +47,8 @@ class LiveUnwinder {
 
   [[nodiscard]] uint64_t user_stacks() const { return user_stacks_; }
   [[nodiscard]] uint64_t complete_stacks() const;
+  // Name of each end there was → samples, for the STACK_ENDS feature.
+  [[nodiscard]] std::map<std::string, uint64_t> StackEnds() const;
   // By unwind::StackEnd.
   [[nodiscard]] const std::vector<uint64_t>& ends() const { return ends_; }
   // Adds what the unwinders counted.

@@ -463,6 +463,10 @@ FeatureBytes RoundProcessor::Features() const {
     put(perfdata::Feature::kSampleTime, EncodeSampleTime(first_time_, last_time_));
   }
   if (auto ids = BuildIdFeature(); !ids.empty()) put(perfdata::Feature::kBuildId, std::move(ids));
+  if (unwinder_ && unwinder_->user_stacks() != 0) {
+    put(perfdata::Feature::kStackreelStackEnds,
+        perfdata::EncodeStackEnds(unwinder_->StackEnds(), kNativeEndian));
+  }
   const bool branches = std::ranges::any_of(written_, [](const perfdata::Event& event) {
     return (event.attr.sample_type & perfdata::kSampleBranchStack) != 0;
   });
