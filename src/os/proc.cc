@@ -95,7 +95,7 @@ std::optional<uint32_t> StatusField(std::string_view text, std::string_view key)
   return value;
 }
 
-constexpr uint32_t kMaxCpu = 1u << 16;  // the kernel's own limit is 8192
+constexpr uint32_t kMaxCpu = 1u << 13;  // the kernel's own limit
 
 }  // namespace
 
@@ -139,7 +139,7 @@ Result<std::vector<uint32_t>> ParseCpuList(std::string_view text) {
                 fmt::format("'{}' is not a list of CPUs such as 0-3,8: {}", whole, why));
   };
   while (text.ends_with('\n')) text.remove_suffix(1);
-  std::vector<uint32_t> cpus;
+  std::vector<bool> listed(kMaxCpu);  // a list may name a CPU more than once
   do {
     uint32_t first = 0;
     if (!TakeNumber(text, first, 10)) return bad("a number was expected");
@@ -147,11 +147,13 @@ Result<std::vector<uint32_t>> ParseCpuList(std::string_view text) {
     if (TakeChar(text, '-') && !TakeNumber(text, last, 10)) return bad("a number was expected");
     if (last < first) return bad("a range goes upwards");
     if (last >= kMaxCpu) return bad(fmt::format("no machine has a CPU {}", last));
-    for (uint32_t cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
+    std::fill(listed.begin() + first, listed.begin() + last + 1, true);
   } while (TakeChar(text, ','));
   if (!text.empty()) return bad(fmt::format("'{}' was not expected", text));
-  std::ranges::sort(cpus);
-  cpus.erase(std::ranges::unique(cpus).begin(), cpus.end());
+  std::vector<uint32_t> cpus;
+  for (uint32_t cpu = 0; cpu < kMaxCpu; ++cpu) {
+    if (listed[cpu]) cpus.push_back(cpu);
+  }
   return cpus;
 }
 

@@ -105,6 +105,7 @@ class Targets {
   static Result<Targets> Find(const RecordOptions& options);
   [[nodiscard]] std::vector<uint32_t> Tids() const {
     std::vector<uint32_t> tids;
+    tids.reserve(tasks_.size());
     for (const Task& task : tasks_) tids.push_back(task.tid);
     return tids;
   }

@@ -392,6 +392,7 @@ void RoundProcessor::Observe(const perfdata::Record& record) {
 std::vector<uint32_t> RoundProcessor::RunningTasks() const {
   const std::lock_guard lock(tasks_mutex_);
   std::vector<uint32_t> tids;
+  tids.reserve(tasks_.size());
   for (const auto& [tid, task] : tasks_) tids.push_back(tid);
   return tids;
 }
