@@ -138,7 +138,8 @@ inline std::vector<uint8_t> MakeFile() {
   elf::ElfWriter writer(elf::Class::k64, Endian::kLittle, EM_X86_64);
   dwarf::FrameBuilder frames(Svma(0x8000));
   const uint64_t cie = frames.AddCie();
-  for (const uint64_t start : {0x1000, 0x2000, 0x3000}) frames.AddFde(cie, start, 0x100, dwarf::CfaCode());
+  for (const uint64_t start : {0x1000, 0x2000, 0x3000})
+    frames.AddFde(cie, start, 0x100, dwarf::CfaCode());
   frames.AddFde(cie, 0x4000, 0x100, dwarf::CfaCode().Undefined(16));
   const uint32_t text = writer.Add({.name = ".text",
                                     .flags = SHF_ALLOC | SHF_EXECINSTR,

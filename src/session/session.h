@@ -41,7 +41,7 @@ struct PointerMask {
 struct Process {
   uint32_t pid = 0;
   uint32_t ppid = 0;
-  AddressSpacePtr maps;             // never null
+  AddressSpacePtr maps;  // never null
   // It has called exec, and `maps` are still those of the old program: until the new one is mapped,
   // user registers are those of the call.
   bool exec_pending = false;

@@ -18,7 +18,7 @@ struct ScriptFormatter::State {
     uint32_t fields = 0;
     bool addr_has_symbol = false;
     std::optional<uint64_t> fixed_period;  // samples have none: what the event was opened with
-    std::string padded_name;  // to the width of the longest
+    std::string padded_name;               // to the width of the longest
   };
   Result<const EventFormat*> FormatOf(uint32_t event);
   Status Prepare(uint32_t event);
