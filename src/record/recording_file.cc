@@ -1,6 +1,7 @@
 #include "record/recording_file.h"
 
 #include <errno.h>
+#include <fmt/format.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -29,11 +30,22 @@ std::unique_ptr<os::OutputFile> ReserveSpace(const std::string& path) {
 
 }  // namespace
 
-Status KeepOldRecording(const std::string& path) {
+Status KeepOldRecording(const std::string& path, bool switching) {
   struct stat info = {};
-  if (path == "-" || lstat(path.c_str(), &info) != 0) return {};
-  const bool keep = (S_ISREG(info.st_mode) && info.st_size != 0) || S_ISDIR(info.st_mode);
-  if (!keep) return {};
+  if (path == "-" || stat(path.c_str(), &info) != 0) return {};
+  // Never rename what is not a recording: a folder, or a device such as /dev/null.
+  if (S_ISDIR(info.st_mode)) {
+    return Fail(
+        Error(ErrorKind::kUsage, fmt::format("cannot record into {}: it is a directory", path))
+            .WithCure(fmt::format("-o {}{}perf.data", path, path.ends_with('/') ? "" : "/")));
+  }
+  if (switching && !S_ISREG(info.st_mode)) {
+    return Fail(
+        Error(ErrorKind::kUsage,
+              fmt::format("cannot switch from file to file in {}: it is no regular file", path))
+            .WithCure("leave out --switch-output, or name a file with -o"));
+  }
+  if (!S_ISREG(info.st_mode) || info.st_size == 0) return {};
   if (rename(path.c_str(), (path + ".old").c_str()) != 0) {
     return Fail(os::ErrnoError(errno, "cannot move the old recording away:", path));
   }

@@ -14,8 +14,9 @@
 
 namespace stackreel::record {
 
-// Moves a recording that is there already to PATH.old, as perf does.
-Status KeepOldRecording(const std::string& path);
+// Moves a recording that is there already to PATH.old, as perf does. kUsage if `path` is a
+// directory; or if it is a device or a pipe and `switching` (--switch-output renames files).
+Status KeepOldRecording(const std::string& path, bool switching);
 
 class RecordingFile {
  public:

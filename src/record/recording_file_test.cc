@@ -65,15 +65,27 @@ std::pair<size_t, perfdata::ReadEnd> ReadBack(const std::string& path) {
 
 TEST_F(RecordingFileTest, OldRecordingsAreMovedAwayAndEmptyFilesAreNot) {
   std::ofstream(Path()) << "old";
-  ASSERT_TRUE(KeepOldRecording(Path()).has_value());
+  ASSERT_TRUE(KeepOldRecording(Path(), false).has_value());
   EXPECT_FALSE(std::filesystem::exists(Path()));
   EXPECT_EQ(std::filesystem::file_size(Path() + ".old"), 3u);
   std::ofstream(Path()) << "";
-  ASSERT_TRUE(KeepOldRecording(Path()).has_value());
+  ASSERT_TRUE(KeepOldRecording(Path(), false).has_value());
   EXPECT_TRUE(std::filesystem::exists(Path()));
   EXPECT_EQ(std::filesystem::file_size(Path() + ".old"), 3u);
-  EXPECT_TRUE(KeepOldRecording("/dev/null").has_value());
+  EXPECT_TRUE(KeepOldRecording("/dev/null", false).has_value());
   EXPECT_TRUE(std::filesystem::exists("/dev/null"));
+}
+
+TEST_F(RecordingFileTest, WhatIsNoRecordingIsNeverMovedAway) {
+  std::filesystem::create_directory(Path());
+  std::ofstream(Path() + "/file") << "precious";
+  const Status into_directory = KeepOldRecording(Path(), false);
+  ASSERT_FALSE(into_directory.has_value());
+  EXPECT_EQ(into_directory.error().kind, ErrorKind::kUsage);
+  EXPECT_TRUE(std::filesystem::exists(Path() + "/file"));
+  EXPECT_FALSE(std::filesystem::exists(Path() + ".old"));
+  std::filesystem::remove_all(Path());
+  EXPECT_FALSE(KeepOldRecording("/dev/null", true).has_value());
 }
 
 TEST_F(RecordingFileTest, IsReadableAtEachRoundWithoutBeingFinished) {

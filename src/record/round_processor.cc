@@ -161,7 +161,7 @@ Result<std::unique_ptr<RoundProcessor>> RoundProcessor::Create(
       new RoundProcessor(options, events, queue, executor, counters));
   // Without addresses (kptr_restrict) or /proc there is no kernel image to describe.
   if (auto kernel = ReadKernelImage()) out->kernel_ = std::move(*kernel);
-  TRY(KeepOldRecording(options.path));
+  TRY(KeepOldRecording(options.path, options.switch_output.enabled()));
   TRY(out->CreateFile());
   return out;
 }
