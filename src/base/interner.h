@@ -19,8 +19,8 @@ class StringInterner {
   StringInterner(const StringInterner&) = delete;
   StringInterner& operator=(const StringInterner&) = delete;
   // Moving leaves the views valid: the strings stay where they are.
-  StringInterner(StringInterner&&) = default;
-  StringInterner& operator=(StringInterner&&) = default;
+  StringInterner(StringInterner&&) noexcept = default;
+  StringInterner& operator=(StringInterner&&) noexcept = default;
 
   Id Intern(std::string_view text) {
     if (auto it = ids_.find(text); it != ids_.end()) return it->second;
