@@ -12,6 +12,8 @@ repository, are taken; it succeeds with a word where there are none, or no perf.
   copies   what the writer makes of it (a file, a pipe, each also compressed, and with all records
            taken apart and put together again) is read by perf without a new word on standard
            error, with the same `perf script` and all of the header
+  swapped  what it makes of it in the other byte order is read by perf alike, and by the reader with
+           the same counts; only recordings where perf itself swaps all that is shown
 """
 
 import argparse
@@ -44,6 +46,14 @@ HEADER_NOISE = re.compile(r"^# (captured on|header version|data offset|data size
 
 # perf does not show this feature where it comes as a record.
 NOT_IN_PIPES = ("# contains samples with branch stack",)
+
+# perf 6.1 swaps neither dumped stacks, nor EVENT_UPDATE, nor prot and flags of MMAP2.
+SWAPPED = {"perf.data.armv7-3.4", "perf.data.i686-3.4", "perf.data.branch-4.14",
+           "perf.data.lost_samples-4.4", "perf.data.remmap-3.2", "perf.data.singleprocess-3.4",
+           "perf.data.singleprocess-3.8", "perf.data.ctx_switch_namespaces-4.14",
+           "perf.data.group_desc-4.14", "perf.data.proc.map.timeout-3.18", "perf.data.true.v1"}
+SWAPPED_SCRIPT = ["script", "-F", "comm,tid,time,event,ip", "--show-task-events",
+                  "--show-mmap-events", "--show-lost-events"]
 
 
 def find_corpus():
@@ -173,6 +183,27 @@ def check_copies(arguments, path, scratch):
     return problems
 
 
+def check_swapped(arguments, path, scratch):
+    if os.path.basename(path) not in SWAPPED:
+        return []
+    copy = os.path.join(scratch, "copy.data")
+    code, _, err = run([arguments.copy_recording, "--big-endian", path, copy])
+    if code != 0:
+        return [f"cannot be copied in the other byte order: {err.strip()}"]
+    problems = []
+    if our_counts(arguments.count_records, copy) != our_counts(arguments.count_records, path):
+        problems.append("swapped: other counts")
+    texts = []
+    for recording in (path, copy):
+        _, out, err = run([arguments.perf] + SWAPPED_SCRIPT + ["-i", recording])
+        texts.append([line for line in out.split("\n") if "PERF_RECORD_MMAP2" not in line])
+    if words_of(err):
+        problems.append(f"swapped: perf says: {words_of(err)[0]}")
+    if texts[0] != texts[1]:
+        problems.append("swapped: perf script differs")
+    return problems
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("count_records")
@@ -187,7 +218,8 @@ def main():
     failures = 0
     with tempfile.TemporaryDirectory() as scratch:
         for path in files:
-            problems = check_counts(arguments, path) + check_copies(arguments, path, scratch)
+            problems = (check_counts(arguments, path) + check_copies(arguments, path, scratch) +
+                        check_swapped(arguments, path, scratch))
             failures += bool(problems)
             for problem in problems:
                 print(f"{path}: {problem}")

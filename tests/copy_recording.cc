@@ -1,7 +1,9 @@
-// copy_recording [--pipe] [--level=N] [--decode] INPUT OUTPUT
+// copy_recording [--pipe] [--level=N] [--decode] [--big-endian] INPUT OUTPUT
 // Reads a recording and writes it again, so that perf can be asked whether both say the same.
-// --decode takes every record apart and puts it together again instead of copying its bytes.
+// --decode takes every record apart and puts it together again instead of copying its bytes, and
+// --big-endian does so in that byte order, without the features (which are copied as bytes).
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -71,10 +73,16 @@ Status Copy(const Options& options) {
   TRY_ASSIGN(const std::unique_ptr<os::OutputFile> output, os::OutputFile::Create(options.output));
   TRY_ASSIGN(const std::unique_ptr<Writer> writer,
              Writer::Create(*output, options.writer, first->events().events()));
-  TRY(writer->WriteEarlyFeatures(first->features().raw));
+  std::map<uint32_t, std::vector<uint8_t>> features = first->features().raw;
+  if (options.writer.endian != first->endian()) {
+    // perf tells by HOSTNAME how wide the words of the feature bits are.
+    features = {
+        {static_cast<uint32_t>(Feature::kHostname), EncodeString("host", options.writer.endian)}};
+  }
+  TRY(writer->WriteEarlyFeatures(features));
   CopyingSink copying(*reader, *writer, options);
   TRY(reader->ReadAll(copying));
-  TRY(writer->Finish(first->features().raw));
+  TRY(writer->Finish(features));
   return output->Commit();
 }
 
@@ -87,6 +95,9 @@ int Main(int argc, char** argv) {
       options.writer.container = Container::kPipe;
     } else if (arg == "--decode") {
       options.decode = true;
+    } else if (arg == "--big-endian") {
+      options.decode = true;
+      options.writer.endian = Endian::kBig;
     } else if (arg.starts_with("--level=")) {
       options.writer.compression_level = std::stoi(std::string(arg.substr(8)));
     } else {
@@ -94,7 +105,9 @@ int Main(int argc, char** argv) {
     }
   }
   if (files.size() != 2) {
-    std::fputs("usage: copy_recording [--pipe] [--level=N] [--decode] INPUT OUTPUT\n", stderr);
+    std::fputs(
+        "usage: copy_recording [--pipe] [--level=N] [--decode] [--big-endian] INPUT OUTPUT\n",
+        stderr);
     return 2;
   }
   options.input = files[0];

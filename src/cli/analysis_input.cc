@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "cli/progress.h"
-#include "os/file.h"
+#include "cli/recording_input.h"
 #include "os/proc.h"
 #include "os/thread_pool.h"
 
@@ -72,8 +72,7 @@ class LateFileProvider : public symbolize::ModuleFileProvider {
 }  // namespace
 
 struct AnalysisInput::Opened {
-  std::unique_ptr<FileSource> source;
-  std::unique_ptr<perfdata::Reader> reader;
+  RecordingInput recording;
   std::unique_ptr<symbolize::ModuleFileProvider> files;
   std::unique_ptr<Executor> executor;
   std::unique_ptr<analyze::Analysis> analysis;
@@ -148,16 +147,12 @@ Status AnalysisInput::Open(const GlobalOptions& global, analyze::AnalysisOptions
   options.unwind |= by_frame;
   options.symbolize |= !options.filter.symbols.empty();
   opened_ = std::make_unique<Opened>();
-  Result<std::unique_ptr<FileSource>> source = os::OpenSource(input_);
-  if (!source && source.error().kind == ErrorKind::kNotFound && source.error().cure.empty()) {
-    source.error().cure = "stackreel record -- COMMAND   to make perf.data, or name the recording";
-  }
-  TRY_ASSIGN(opened_->source, std::move(source));
-  TRY_ASSIGN(opened_->reader, perfdata::Reader::Open(*opened_->source));
-  opened_->files = std::make_unique<LateFileProvider>(search_, opened_->reader->features());
+  TRY_ASSIGN(opened_->recording, OpenRecording(input_));
+  opened_->files =
+      std::make_unique<LateFileProvider>(search_, opened_->recording.reader->features());
   opened_->executor = os::MakeThreadPool(global.threads);
-  opened_->analysis = std::make_unique<analyze::Analysis>(*opened_->reader, *opened_->files,
-                                                          *opened_->executor, options);
+  opened_->analysis = std::make_unique<analyze::Analysis>(
+      *opened_->recording.reader, *opened_->files, *opened_->executor, options);
   if (!global.no_progress && !global.quiet && isatty(STDERR_FILENO) != 0) {
     opened_->analysis->on_progress = ProgressLine("reading " + input_);
   }
@@ -165,7 +160,7 @@ Status AnalysisInput::Open(const GlobalOptions& global, analyze::AnalysisOptions
 }
 
 analyze::Analysis& AnalysisInput::analysis() { return *opened_->analysis; }
-const perfdata::Reader& AnalysisInput::reader() const { return *opened_->reader; }
+const perfdata::Reader& AnalysisInput::reader() const { return *opened_->recording.reader; }
 
 Result<analyze::AnalysisResult> AnalysisInput::Run(analyze::AnalysisSink& sink) {
   Result<analyze::AnalysisResult> result = opened_->analysis->Run(sink);

@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/progress.h"
+#include "cli/recording_input.h"
 #include "os/file.h"
 #include "perfdata/dump.h"
 #include "perfdata/reader.h"
@@ -193,8 +194,8 @@ Result<int> DumpCommand::Run(const GlobalOptions& global) {
   if (raw_ && (header_ || stats_)) {
     return Fail(ErrorKind::kUsage, "--raw prints records, which --header and --stats leave out");
   }
-  TRY_ASSIGN(const std::unique_ptr<FileSource> source, os::OpenSource(input_));
-  TRY_ASSIGN(const std::unique_ptr<perfdata::Reader> reader, perfdata::Reader::Open(*source));
+  TRY_ASSIGN(const RecordingInput input, OpenRecording(input_));
+  const std::unique_ptr<perfdata::Reader>& reader = input.reader;
   TRY_ASSIGN(const std::unique_ptr<os::OutputFile> file, os::OutputFile::Create("-"));
   LineOutput out(*file);
 

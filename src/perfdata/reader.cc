@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "perfdata/block_stream.h"
 #include "perfdata/header.h"
+#include "perfdata/part_merger.h"
 #include "perfdata/tokenizer.h"
 
 namespace stackreel::perfdata {
@@ -57,7 +58,8 @@ class SectionReader {
 
 class StreamReader : public Reader {
  public:
-  explicit StreamReader(FileSource& source) : source_(source) {}
+  StreamReader(FileSource& source, std::vector<FileSource*> parts)
+      : source_(source), parts_(std::move(parts)) {}
   Status ReadHeaders();
 
   [[nodiscard]] Container container() const override {
@@ -67,12 +69,16 @@ class StreamReader : public Reader {
   [[nodiscard]] const EventTable& events() const override { return events_; }
   [[nodiscard]] const Features& features() const override { return features_; }
   [[nodiscard]] const Counters& counters() const override { return counters_; }
-  [[nodiscard]] uint64_t position() const override { return stream_->offset(); }
+  [[nodiscard]] uint64_t position() const override {
+    return stream_->offset() + (merger_ ? merger_->position() : 0);
+  }
   [[nodiscard]] uint64_t total() const override {
-    return std::min(source_.size().value_or(0), data_end());
+    uint64_t total = std::min(source_.size().value_or(0), data_end());
+    for (const FileSource* part : parts_) total += part->size().value_or(0);
+    return total;
   }
   [[nodiscard]] FileSource* seekable_source() const override {
-    return source_.size() ? &source_ : nullptr;
+    return source_.size() && parts_.empty() ? &source_ : nullptr;
   }
   Result<ReadEnd> ReadAll(RecordSink& sink) override;
 
@@ -91,13 +97,17 @@ class StreamReader : public Reader {
   void TakeUp(const RawRecord& raw);
   void TakeUpDecoded(const Record& record);
   void TakeAttr(const HeaderAttr& header_attr);
+  Result<ReadEnd> ReadData(RecordSink& sink);
+  Status ReadParts(RecordSink& sink, ReadEnd& end);
 
   FileSource& source_;
+  std::vector<FileSource*> parts_;  // of a directory
   FileHeader header_;
   std::optional<BlockStream> stream_;
   EventTable events_;
   Features features_;
   Counters counters_;
+  std::optional<PartMerger> merger_;
   bool was_read_ = false;
 };
 
@@ -209,11 +219,11 @@ Status StreamReader::ReadFeatures(SectionReader& sections) {
     TakeFeature(feature, bytes);
   }
   TakeNames();
-  if (features_.raw.contains(static_cast<uint32_t>(Feature::kDirFormat))) {
+  if (features_.raw.contains(static_cast<uint32_t>(Feature::kDirFormat)) && parts_.empty()) {
     return Fail(Error(ErrorKind::kUnsupported,
                       "this is the first file of a directory that perf record --threads made; its "
                       "samples are in the files beside it")
-                    .WithCure("record without --threads"));
+                    .WithCure("give the directory instead of the file"));
   }
   return {};
 }
@@ -310,8 +320,7 @@ void StreamReader::TakeAttr(const HeaderAttr& header_attr) {
   TakeNames();
 }
 
-Result<ReadEnd> StreamReader::ReadAll(RecordSink& sink) {
-  if (std::exchange(was_read_, true)) return Fail(ErrorKind::kUsage, "a reader reads once");
+Result<ReadEnd> StreamReader::ReadData(RecordSink& sink) {
   Tokenizer tokenizer(*stream_, header_.endian, counters_);
   RawRecord record;
   for (;;) {
@@ -331,6 +340,32 @@ Result<ReadEnd> StreamReader::ReadAll(RecordSink& sink) {
             .AtOffset(stream_->offset());
   }
   if (end.damage) end.damage->file = source_.name();
+  return end;
+}
+
+Status StreamReader::ReadParts(RecordSink& sink, ReadEnd& end) {
+  merger_.emplace(events_, header_.endian, counters_);
+  for (FileSource* part : parts_) TRY(merger_->Add(*part));
+  RawRecord record;
+  for (;;) {
+    TRY_ASSIGN(const bool more, merger_->Next(record));
+    if (!more) break;
+    TRY(sink.OnRecord(record));
+  }
+  const ReadEnd parts = merger_->end();
+  end.records += parts.records;
+  end.bytes += parts.bytes;
+  end.compressed_bytes += parts.compressed_bytes;
+  end.decompressed_bytes += parts.decompressed_bytes;
+  end.complete = end.complete && parts.complete;
+  if (!end.damage) end.damage = parts.damage;
+  return {};
+}
+
+Result<ReadEnd> StreamReader::ReadAll(RecordSink& sink) {
+  if (std::exchange(was_read_, true)) return Fail(ErrorKind::kUsage, "a reader reads once");
+  TRY_ASSIGN(ReadEnd end, ReadData(sink));
+  if (!parts_.empty()) TRY(ReadParts(sink, end));
   if (end.complete && !header_.is_pipe() && !unfinished() && !source_.size()) TRY(ReadTail());
   return end;
 }
@@ -338,9 +373,14 @@ Result<ReadEnd> StreamReader::ReadAll(RecordSink& sink) {
 }  // namespace
 
 Result<std::unique_ptr<Reader>> Reader::Open(FileSource& source) {
-  auto reader = std::make_unique<StreamReader>(source);
+  return OpenDirectory(source, {});
+}
+
+Result<std::unique_ptr<Reader>> Reader::OpenDirectory(FileSource& data,
+                                                      std::vector<FileSource*> parts) {
+  auto reader = std::make_unique<StreamReader>(data, std::move(parts));
   if (Status read = reader->ReadHeaders(); !read) {
-    if (read.error().file.empty()) read.error().file = source.name();
+    if (read.error().file.empty()) read.error().file = data.name();
     return Fail(std::move(read.error()));
   }
   return reader;

@@ -82,6 +82,11 @@ class Reader {
   // Reads the headers, attrs and (file mode) features. `source` must outlive the reader. kDamaged
   // if this is not perf.data at all; what can be read past is counted in counters().
   static Result<std::unique_ptr<Reader>> Open(FileSource& source);
+  // The same of a directory that perf record --threads made: `data` has the header, `parts` are the
+  // files data.0, data.1, … Their records come behind those of `data`, merged by time. All sources
+  // must outlive the reader.
+  static Result<std::unique_ptr<Reader>> OpenDirectory(FileSource& data,
+                                                       std::vector<FileSource*> parts);
   virtual ~Reader() = default;
 
   [[nodiscard]] virtual Container container() const = 0;

@@ -395,6 +395,36 @@ TEST(ReaderTest, RefusesAPartOfADirectory) {
   EXPECT_THAT(error.message, HasSubstr("directory"));
 }
 
+TEST(ReaderTest, MergesTheFilesOfADirectoryByTime) {
+  FileParts parts = TwoEvents();
+  parts.data = CommBytes("prog", 100, 0);
+  parts.features[static_cast<uint32_t>(Feature::kDirFormat)] = Numbers({1});
+  const Bytes data = FileBytes(parts);
+  const Bytes no_time = RecordBytes(RecordType::kIdIndex, Numbers({0}));
+  const Bytes first = Join({SampleBytes(100, 1), SampleBytes(100, 4), no_time});
+  Bytes second = Join({SampleBytes(101, 2), SampleBytes(101, 3), SampleBytes(101, 9)});
+  second.resize(second.size() - 4);  // cut off
+  MemorySource data_source(data);
+  MemorySource first_source(first, false, 3);
+  MemorySource second_source(second, true, SIZE_MAX, "data.1");
+  MemorySource empty_source({});
+  Result<std::unique_ptr<Reader>> reader =
+      Reader::OpenDirectory(data_source, {&first_source, &second_source, &empty_source});
+  ASSERT_TRUE(reader);
+  KeepingSink sink;
+  const Result<ReadEnd> end = (*reader)->ReadAll(sink);
+  ASSERT_TRUE(end);
+  EXPECT_THAT(sink.types(), ElementsAre(3, 9, 9, 9, 9, 69));
+  for (size_t i = 1; i <= 4; ++i) {
+    EXPECT_EQ((*reader)->events().TimeOf(sink.records[i], Endian::kLittle), i);
+  }
+  EXPECT_EQ(end->records, 6u);
+  EXPECT_FALSE(end->complete);
+  EXPECT_EQ(end->damage->file, "data.1");
+  EXPECT_EQ(end->damage->offset, 2 * SampleBytes(0, 0).size());
+  EXPECT_EQ((*reader)->seekable_source(), nullptr);  // offsets are of several files
+}
+
 TEST(ReaderTest, TellsHowFarItIs) {
   const Bytes bytes = FileBytes(Join({SampleBytes(100, 7), SampleBytes(100, 8)}));
   MemorySource source(bytes);
