@@ -198,7 +198,10 @@ void Symbolizer::State::AddSource(ModuleState& state, Svma lookup) {
   if (options.inlines) {
     for (size_t i = 0; i + 1 < sources.size(); ++i) {
       const InternedName name = NameOfSource(sources[i]);
-      frames.push_back({.function = name.function, .mangled = name.mangled, .inlined = true});
+      frames.push_back({.function = name.function,
+                        .mangled = name.mangled,
+                        .offset = outer.offset,
+                        .inlined = true});
     }
   }
   if (outer.function == 0) {

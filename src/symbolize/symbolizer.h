@@ -47,7 +47,7 @@ struct SymbolizedFrame {
   StringInterner::Id mangled = 0;   // as in the symbol table
   StringInterner::Id file = 0;
   uint32_t line = 0;
-  uint64_t offset = 0;  // svma - symbol start; of the outermost one
+  uint64_t offset = 0;  // svma - start of the outermost one's symbol
   bool inlined = false;
 };
 

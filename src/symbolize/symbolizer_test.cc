@@ -182,6 +182,7 @@ TEST(SymbolizerTest, ShowsInlinedFunctionsOnRequest) {
   ASSERT_EQ(frames.size(), 2U);
   EXPECT_EQ(symbolizer.Text(frames[0].function), "inner");
   EXPECT_EQ(symbolizer.Text(frames[0].mangled), "_Z5inneri");
+  EXPECT_EQ(frames[0].offset, 0x14U);
   EXPECT_TRUE(frames[0].inlined);
   // The function that has code of its own goes by its symbol.
   EXPECT_EQ(symbolizer.Text(frames[1].function), "f_symbol");
