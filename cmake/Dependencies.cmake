@@ -7,8 +7,6 @@ find_package(ZLIB REQUIRED)
 find_package(LibLZMA REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd>=1.5)
-pkg_check_modules(libdw REQUIRED IMPORTED_TARGET libdw>=0.188)
-pkg_check_modules(libelf REQUIRED IMPORTED_TARGET libelf>=0.188)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash>=0.8)
 # Demangling as perf does it: without parameters, and Rust's both schemes. Linked statically; its
 # licence (LGPL) has an exception for that.
@@ -21,6 +19,9 @@ set_target_properties(libiberty PROPERTIES IMPORTED_LOCATION ${LIBIBERTY_LIBRARY
 if(STACKREEL_TESTS)
   find_package(GTest 1.12 REQUIRED)
   include(GoogleTest)
+  # What our unwinder is compared with; the program itself does not use them.
+  pkg_check_modules(libdw REQUIRED IMPORTED_TARGET libdw>=0.188)
+  pkg_check_modules(libelf REQUIRED IMPORTED_TARGET libelf>=0.188)
 endif()
 if(STACKREEL_BENCH)
   find_package(benchmark 1.7 REQUIRED)

@@ -32,8 +32,10 @@ struct IndexedUnit {
 
 class DwarfSourceIndex : public SourceIndex {
  public:
-  DwarfSourceIndex(std::shared_ptr<const DebugSectionFile> file, DebugFileLoader loader)
-      : file_(std::move(file)),
+  DwarfSourceIndex(std::shared_ptr<const DebugSectionFile> file, DebugFileLoader loader,
+                   const SourceOptions& options)
+      : options_(options),
+        file_(std::move(file)),
         info_(file_, file_->sections(), counters_),
         loader_(std::move(loader)),
         split_units_(*file_, loader_.dwo_file, counters_),
@@ -58,6 +60,7 @@ class DwarfSourceIndex : public SourceIndex {
   FunctionName ResolveName(DebugInfo& info, uint64_t die);
   DebugInfo* SupplementaryInfo();
 
+  const SourceOptions options_;
   std::shared_ptr<const DebugSectionFile> file_;
   Counters counters_;
   DebugInfo info_;
@@ -147,7 +150,7 @@ IndexedUnit& DwarfSourceIndex::Index(uint32_t number) {
   indexed.info = found.info;
   indexed.functions =
       FunctionIndex::Read(*found.info, *found.unit, *file_, &ranges_left_, counters_);
-  indexed.lines = lines_.Of(unit);
+  if (options_.lines) indexed.lines = lines_.Of(unit);
   return indexed;
 }
 
@@ -175,9 +178,11 @@ std::vector<SourceFrame> DwarfSourceIndex::Find(Svma svma) {
     frames.push_back(frame);
     // The caller is where the call stood.
     frame = SourceFrame{};
-    frame.line = node->call_line;
-    frame.column = node->call_column;
-    if (unit.lines != nullptr) frame.file = unit.lines->FilePath(node->call_file);
+    if (options_.lines) {
+      frame.line = node->call_line;
+      frame.column = node->call_column;
+      if (unit.lines != nullptr) frame.file = unit.lines->FilePath(node->call_file);
+    }
     node = caller;
   }
   if (frames.empty() && (frame.line != 0 || !frame.file.empty())) frames.push_back(frame);
@@ -186,10 +191,11 @@ std::vector<SourceFrame> DwarfSourceIndex::Find(Svma svma) {
 
 }  // namespace
 
-Result<std::unique_ptr<SourceIndex>> SourceIndex::Open(FileImagePtr file, DebugFileLoader loader) {
+Result<std::unique_ptr<SourceIndex>> SourceIndex::Open(FileImagePtr file, DebugFileLoader loader,
+                                                       const SourceOptions& options) {
   TRY_ASSIGN(auto sections,
              DebugSectionFile::Open(std::move(file), DebugSectionFile::Kind::kLinked));
-  return std::make_unique<DwarfSourceIndex>(std::move(sections), std::move(loader));
+  return std::make_unique<DwarfSourceIndex>(std::move(sections), std::move(loader), options);
 }
 
 }  // namespace stackreel::dwarf

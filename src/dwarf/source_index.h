@@ -1,4 +1,4 @@
-// svma → source line and inlined functions, from DWARF 2 to 5, by our own sorted index over libdw.
+// svma → source line and inlined functions, from DWARF 2 to 5, by a sorted index of our own.
 #pragma once
 
 #include <cstdint>
@@ -35,17 +35,24 @@ struct DebugFileLoader {
   std::function<FileImagePtr(std::string_view dwo_name, std::string_view comp_dir)> dwo_file;
 };
 
+struct SourceOptions {
+  bool lines = true;  // false: file, line and column stay empty, and line tables are not read
+};
+
 // Reads compile units on first need, each in one sweep, and keeps only sorted intervals. For use by
 // one thread at a time.
 class SourceIndex {
  public:
-  // `file` is kept alive. kNotFound: the file has no DWARF.
-  static Result<std::unique_ptr<SourceIndex>> Open(FileImagePtr file, DebugFileLoader loader);
+  // `file` is kept alive. kNotFound: the file has no DWARF; kUnsupported: it is relocatable, so
+  // that addresses in it are not known; kDamaged: not an ELF file, or its .debug_info is beyond
+  // reading.
+  static Result<std::unique_ptr<SourceIndex>> Open(FileImagePtr file, DebugFileLoader loader,
+                                                   const SourceOptions& options = {});
   virtual ~SourceIndex() = default;
 
   // Frames at a svma, innermost first; empty if no unit covers it.
   virtual std::vector<SourceFrame> Find(Svma svma) = 0;
-  // "dwarf.bad_unit" and the like.
+  // What could not be read: "dwarf.bad_unit" and the like (docs/counters.md).
   [[nodiscard]] virtual const Counters& counters() const = 0;
 };
 

@@ -99,6 +99,13 @@ TEST(SourceIndexTest, FindsInlinedFunctionsInEveryVersion) {
   }
 }
 
+TEST(SourceIndexTest, LinesOnRequestOnly) {
+  UnitWriter units({.version = 4});
+  WriteMainUnit(units, 4);
+  auto index = *SourceIndex::Open(DebugFileWriter().Add(units).Take(), {}, {.lines = false});
+  EXPECT_EQ(Frames(*index, 0x1130), "_Z4leafv!^@0 mid^@0 main@0");
+}
+
 TEST(SourceIndexTest, NoDebugInformationIsNotFound) {
   const auto index = SourceIndex::Open(DebugFileWriter().Take(), {});
   ASSERT_FALSE(index);

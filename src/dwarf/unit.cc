@@ -130,7 +130,7 @@ void DebugInfo::ReadRoot(Unit& unit) {
 
 void DebugInfo::TakeRootAttributes(Unit& unit, ByteReader& reader, const AbbrevTable& table,
                                    const Abbrev& abbrev) {
-  FormValue low_pc, name, comp_dir, dwo_name;
+  FormValue low_pc, comp_dir, dwo_name;
   // In a .dwo the one list of each section begins behind its header (5: 7.26 and 7.28).
   const bool split = unit.type == kUnitSplitCompile;
   if (split) unit.str_offsets_base = unit.encoding.dwarf64 ? 16 : 8;
@@ -153,9 +153,6 @@ void DebugInfo::TakeRootAttributes(Unit& unit, ByteReader& reader, const AbbrevT
         break;
       case kAtStmtList:
         unit.stmt_list = SectionOffsetOf(value);
-        break;
-      case kAtName:
-        name = value;
         break;
       case kAtCompDir:
         comp_dir = value;
@@ -186,7 +183,6 @@ void DebugInfo::TakeRootAttributes(Unit& unit, ByteReader& reader, const AbbrevT
   }
   // Only now are the bases known.
   unit.low_pc = AddressOf(unit, low_pc);
-  unit.name = TextOf(unit, name);
   unit.comp_dir = TextOf(unit, comp_dir);
   unit.dwo_name = TextOf(unit, dwo_name);
 }

@@ -34,7 +34,6 @@ struct Unit {
   FormValue high_pc;
   FormValue ranges;
   std::optional<uint64_t> stmt_list;
-  std::string_view name;
   std::string_view comp_dir;
   std::string_view dwo_name;
   std::optional<uint64_t> dwo_id;

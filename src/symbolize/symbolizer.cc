@@ -149,7 +149,8 @@ void Symbolizer::State::LoadSource(ModuleState& state) {
   state.source_tried = true;
   for (const FileImagePtr& file : {state.files.debug, state.files.main}) {
     if (file == nullptr) continue;
-    auto index = dwarf::SourceIndex::Open(file, {state.files.alt_file, state.files.dwo_file});
+    auto index = dwarf::SourceIndex::Open(file, {state.files.alt_file, state.files.dwo_file},
+                                          {.lines = options.lines});
     if (index) {
       state.source = std::move(*index);
       return;
