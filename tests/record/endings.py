@@ -142,7 +142,8 @@ def killed(folder):
         code, lines, errors = script(path)
         with_samples += bool(lines)
         check(code in (0, 4) and "was not finished" in errors,
-              f"kill {i}: {len(lines)} samples read, exit {code}, and the loss is said")
+              f"kill {i}: {len(lines)} samples read, exit {code}, and the loss is said "
+              f"{'' if code in (0, 4) else errors.strip()[:200]}")
     check(with_samples > 0, f"{with_samples} of {KILLS} had samples in the file")
 
 
