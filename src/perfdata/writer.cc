@@ -19,6 +19,9 @@ constexpr size_t kRecordHeaderSize = 8;
 constexpr size_t kMaxRecordSize = 65535;
 // What is gathered before it is written out.
 constexpr size_t kBufferSize = size_t{256} << 10;
+// perf 6.1 takes what lies behind its own attr, of 128 bytes, for the ids of a HEADER_ATTR record,
+// whatever size the attr says it has: with a smaller one it takes ids for fields, and crashes.
+constexpr uint32_t kPipeAttrSize = 128;
 // Features from here up are not perf's.
 constexpr uint32_t kFirstForeignFeature = 128;
 
@@ -117,10 +120,19 @@ Status StreamWriter::BeginPipe() {
   header_.size = kPipeHeaderSize;
   buffer_.Bytes(EncodeHeader(header_));
   for (const Event& event : events_) {
-    Record record;
-    record.type = static_cast<uint32_t>(RecordType::kHeaderAttr);
-    record.body = HeaderAttr{event.attr, event.ids};
-    TRY(WriteRecord(record));
+    const uint32_t size = std::max(SmallestAttrSize(event.attr), kPipeAttrSize);
+    const size_t start = buffer_.size();
+    buffer_.U32(static_cast<uint32_t>(RecordType::kHeaderAttr));
+    buffer_.U16(0);
+    buffer_.U16(0);
+    buffer_.Bytes(EncodeAttrSized(event.attr, options_.endian, size));
+    for (const uint64_t id : event.ids) buffer_.U64(id);
+    if (buffer_.size() - start > kMaxRecordSize) {
+      return Fail(
+          ErrorKind::kUnsupported,
+          fmt::format("an event with {} ids does not fit a pipe's record", event.ids.size()));
+    }
+    buffer_.PutAt(start + 6, static_cast<uint16_t>(buffer_.size() - start));
   }
   for (const Event& event : events_) {
     EventUpdate update;

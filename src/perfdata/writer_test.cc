@@ -290,6 +290,15 @@ TEST(WriterTest, AddsAndDropsFeaturesThatDependOnTheFile) {
   EXPECT_THAT(raw, Not(Contains(Key(Number(Feature::kDirFormat)))));
 }
 
+TEST(WriterTest, AttrsInAPipeAreAsLargeAsPerfTakesThemToBe) {
+  const Bytes bytes = Write({Container::kPipe, Endian::kLittle, 0}, {});
+  // header 16 | HEADER_ATTR: header 8 | attr: type 4, size 4 …
+  ASSERT_GT(bytes.size(), 32u);
+  EXPECT_EQ(LoadUnaligned<uint32_t>(bytes.data() + 16, Endian::kLittle),
+            static_cast<uint32_t>(RecordType::kHeaderAttr));
+  EXPECT_EQ(LoadUnaligned<uint32_t>(bytes.data() + 28, Endian::kLittle), 128u);
+}
+
 TEST(WriterTest, LeavesOutOfAPipeWhatPerfWouldStopAt) {
   MemorySink sink(false);
   Result<std::unique_ptr<Writer>> writer =
