@@ -231,7 +231,12 @@ uint64_t Analysis::State::Symbolize(std::span<AnalyzedFrame> frames) {
     if (frame.module != session::kNoModule) {
       const Svma lookup =
           frame.address.kind == CodeAddressKind::kReturnAddress ? frame.svma - 1 : frame.svma;
-      frame.symbols = symbolizer.Find(frame.module, session.modules()[frame.module], lookup);
+      const session::Module& module = session.modules()[frame.module];
+      frame.symbols = symbolizer.Find(frame.module, module, lookup);
+      // A signal handler returns to the first instruction of its trampoline: nothing lies before.
+      if (lookup != frame.svma && (frame.symbols.empty() || frame.symbols.back().function == 0)) {
+        frame.symbols = symbolizer.Find(frame.module, module, frame.svma);
+      }
     }
     if (frame.symbols.empty() || frame.symbols.back().function == 0) ++unresolved;
   }

@@ -66,6 +66,15 @@ TEST_F(AnalysisTest, ChainsOfKernelAndUser) {
   EXPECT_EQ(result_.unresolved_frames, 1U);
 }
 
+TEST_F(AnalysisTest, AHandlerReturnsToTheFirstInstructionOfItsTrampoline) {
+  FakeRecording recording;
+  MapProgram(recording);
+  recording.Comm(1, 1, "prog");
+  recording.Chain({kContextUser, kBias + 0x1010, kBias + 0x3000, kBias + 0x2050});
+  // No symbol holds 0x2fff: f3000 was not called from there, it is returned to.
+  EXPECT_THAT(Run(recording), ElementsAre("prog: f1000 f3000' f2000'"));
+}
+
 TEST_F(AnalysisTest, AnEmptyChainLeavesTheSampledAddress) {
   FakeRecording recording;
   MapProgram(recording);

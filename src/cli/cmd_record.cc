@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 
 #include "cli/command.h"
@@ -123,7 +124,7 @@ void RecordCommand::AddTargetOptions(CLI::App& app) {
       ->check(CLI::Range(int64_t{-1}, int64_t{86'400'000}));
   app.add_option("--duration", duration_, "Stop after SECONDS")
       ->type_name("SECONDS")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(0.001, 1e9));
 }
 
 void RecordCommand::AddEventOptions(CLI::App& app) {
@@ -229,10 +230,12 @@ Status RecordCommand::Convert() {
   }
   if (!max_size_.empty()) {
     TRY_ASSIGN(options_.max_size, ParseSize(max_size_, "--max-size"));
+    if (options_.max_size == 0) return Fail(ErrorKind::kUsage, "--max-size: 0 bytes hold nothing");
   }
   if (!clock_.empty()) {
     TRY_ASSIGN(options_.clockid, ParseClock(clock_));
   }
+  if (std::isnan(duration_)) return Fail(ErrorKind::kUsage, "--duration: nan is not a time");
   if (duration_ > 0) options_.duration_s = duration_;
   options_.unwind = unwind_ == "live" ? record::UnwindWhen::kLive : record::UnwindWhen::kLater;
   options_.compression_level = no_compress_ ? 0 : level_;

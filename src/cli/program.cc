@@ -12,6 +12,10 @@
 
 namespace stackreel::cli {
 
+namespace {
+constexpr int kMaxThreads = 1024;  // more is a typing error
+}  // namespace
+
 std::vector<std::unique_ptr<Command>> AllCommands() {
   std::vector<std::unique_ptr<Command>> commands;
   commands.push_back(MakeRecordCommand());
@@ -63,7 +67,8 @@ Program::Program() : app_("profiler and tracer for native Linux programs", "stac
   app_.add_flag("--no-progress", global_.no_progress, "Show no progress on a terminal");
   app_.add_flag("-q,--quiet", global_.quiet, "Print only the answer and errors");
   app_.add_flag("-v,--verbose", global_.verbose, "Say more; twice: much more");
-  app_.add_option("--threads", global_.threads, "Use N threads; 0: all CPUs");
+  app_.add_option("--threads", global_.threads, "Use N threads; 0: all CPUs")
+      ->check(CLI::Range(0, kMaxThreads));
   app_.require_subcommand(0, 1);
   app_.fallthrough();
   for (std::unique_ptr<Command>& command : AllCommands()) {
@@ -192,8 +197,9 @@ int Program::Run(int argc, const char* const* argv) {
       if (entry.app->parsed() || args[0] == entry.command->name()) command = entry.command->name();
     }
     std::string message = error.what();
+    const bool unexpected = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
     for (const std::string& arg : args) {
-      if (!arg.starts_with("-") || message.find(arg) == std::string::npos) continue;
+      if (!unexpected || !arg.starts_with("-") || message.find(arg) == std::string::npos) continue;
       const std::string near = Suggestion(arg.substr(0, arg.find('=')), command);
       if (!near.empty() && near != arg) message += "; did you mean " + near + "?";
     }

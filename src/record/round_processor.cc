@@ -94,6 +94,14 @@ std::string TimeSuffix() {
                      local.tm_mday, local.tm_hour, local.tm_min, local.tm_sec, hundredths);
 }
 
+// `path`, or where that is taken (two files ended within 10 ms) with -1, -2, … behind it: a file
+// that was written must not be written over.
+std::string UnusedName(const std::string& path) {
+  std::string name = path;
+  for (int i = 1; access(name.c_str(), F_OK) == 0; ++i) name = fmt::format("{}-{}", path, i);
+  return name;
+}
+
 }  // namespace
 
 Result<SwitchOutput> ParseSwitchOutput(const std::string& text) {
@@ -422,7 +430,7 @@ Status RoundProcessor::CloseFile() {
   totals_.bytes += file_->bytes_written();
   std::string path = options_.path;
   if (options_.switch_output.enabled()) {
-    path += TimeSuffix();
+    path = UnusedName(path + TimeSuffix());
     if (rename(options_.path.c_str(), path.c_str()) != 0) {
       return Fail(os::ErrnoError(errno, "cannot rename", options_.path));
     }
