@@ -108,6 +108,27 @@ def limits_end(folder):
     check_whole(path, "max-size", samples_said(run.stderr))
 
 
+def files_switch(folder):
+    """Files that end within one tick of the clock in their names are all kept."""
+    os.mkdir(f"{folder}/switch")
+    run = record("-o", f"{folder}/switch/s.data", "-F", "4000", "--unwind=later", "--no-compress",
+                 "--switch-output=20K", "--", "sh", "-c",
+                 "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done")
+    files = [f"{folder}/switch/{name}" for name in os.listdir(f"{folder}/switch")]
+    lines = sum(len(script(path)[1]) for path in files)
+    check(len(files) > 2, f"switching: {len(files)} files")
+    check(lines == samples_said(run.stderr),
+          f"switching: {samples_said(run.stderr)} samples said, {lines} in {len(files)} files")
+
+
+def directory_stays(folder):
+    os.makedirs(f"{folder}/dir/inside")
+    run = record("-o", f"{folder}/dir", "--", "true")
+    check(run.returncode == 2 and "is a directory" in run.stderr, "a directory is refused")
+    check(os.path.isdir(f"{folder}/dir/inside") and not os.path.exists(f"{folder}/dir.old"),
+          "and stays where it is")
+
+
 def target_goes(folder):
     path = f"{folder}/target.data"
     target = subprocess.Popen([STORM, "2"])
@@ -187,7 +208,8 @@ if record("-o", "/dev/null", "--", "true").returncode == 125:
     print("skipped: events may not be opened here")
     sys.exit(77)
 with tempfile.TemporaryDirectory() as scratch:
-    for part in (command_ends, signals_end, limits_end, target_goes, killed, disk_full, pipes):
+    for part in (command_ends, signals_end, limits_end, files_switch, directory_stays, target_goes,
+                 killed, disk_full, pipes):
         part(scratch)
 if failures:
     sys.exit(f"{len(failures)} failed:\n  " + "\n  ".join(failures))
