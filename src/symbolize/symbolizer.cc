@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "dwarf/source_index.h"
@@ -32,6 +33,10 @@ struct ModuleState {
   bool table_ready = false;
   bool source_tried = false;
   std::unique_ptr<dwarf::SourceIndex> source;
+  // By where the index keeps the text: many addresses share few names and files, and mangled names
+  // are long.
+  std::unordered_map<const char*, InternedName> source_names;
+  std::unordered_map<const char*, StringInterner::Id> source_files;
   Counters source_reported;  // what of source->counters() was passed on
 };
 
@@ -82,7 +87,8 @@ struct Symbolizer::State {
   void LoadSource(ModuleState& state);
   void PassOnCounters(ModuleState& state) const;
   InternedName NameOf(ModuleState& state, const SymbolRange& symbol);
-  InternedName NameOfSource(const dwarf::SourceFrame& frame);
+  InternedName NameOfSource(ModuleState& state, const dwarf::SourceFrame& frame);
+  StringInterner::Id FileOfSource(ModuleState& state, std::string_view file);
   std::span<const SymbolizedFrame> Look(session::ModuleId id, const session::Module& module,
                                         Svma lookup);
   void AddSource(ModuleState& state, Svma lookup);
@@ -176,14 +182,23 @@ InternedName Symbolizer::State::NameOf(ModuleState& state, const SymbolRange& sy
   return name;
 }
 
-InternedName Symbolizer::State::NameOfSource(const dwarf::SourceFrame& frame) {
-  InternedName name;
+InternedName Symbolizer::State::NameOfSource(ModuleState& state, const dwarf::SourceFrame& frame) {
+  if (frame.function.empty()) return {};
+  const auto [it, added] = state.source_names.try_emplace(frame.function.data());
+  InternedName& name = it->second;
+  if (!added) return name;
   name.mangled = strings.Intern(frame.function);
-  name.function = name.mangled;
-  if (options.demangle && frame.function_is_linkage_name) {
-    name.function = strings.Intern(Demangle(frame.function));
-  }
+  name.function = options.demangle && frame.function_is_linkage_name
+                      ? strings.Intern(Demangle(frame.function))
+                      : name.mangled;
   return name;
+}
+
+StringInterner::Id Symbolizer::State::FileOfSource(ModuleState& state, std::string_view file) {
+  if (file.empty()) return 0;
+  const auto [it, added] = state.source_files.try_emplace(file.data());
+  if (added) it->second = strings.Intern(file);
+  return it->second;
 }
 
 // Adds to `frames`, which has the symbol's frame only, what DWARF knows. The symbol's name stays
@@ -198,7 +213,7 @@ void Symbolizer::State::AddSource(ModuleState& state, Svma lookup) {
   frames.clear();
   if (options.inlines) {
     for (size_t i = 0; i + 1 < sources.size(); ++i) {
-      const InternedName name = NameOfSource(sources[i]);
+      const InternedName name = NameOfSource(state, sources[i]);
       frames.push_back({.function = name.function,
                         .mangled = name.mangled,
                         .offset = outer.offset,
@@ -206,7 +221,7 @@ void Symbolizer::State::AddSource(ModuleState& state, Svma lookup) {
     }
   }
   if (outer.function == 0) {
-    const InternedName name = NameOfSource(sources.back());
+    const InternedName name = NameOfSource(state, sources.back());
     outer.function = name.function;
     outer.mangled = name.mangled;
   }
@@ -214,7 +229,7 @@ void Symbolizer::State::AddSource(ModuleState& state, Svma lookup) {
   if (!options.lines) return;
   // Without inlined functions the one frame is where control is: the innermost location.
   for (size_t i = 0; i < frames.size(); ++i) {
-    frames[i].file = strings.Intern(sources[i].file);
+    frames[i].file = FileOfSource(state, sources[i].file);
     frames[i].line = sources[i].line;
   }
 }
