@@ -323,16 +323,24 @@ Result<FileImagePtr> MapFile(const std::string& path) {
 Result<std::string> ReadTextFile(const std::string& path, size_t limit) {
   const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return Fail(ErrnoError(errno, "cannot open", path));
+  // Files of /proc have no size: then the buffer grows with what was read. One byte more than the
+  // size finds the end without growing.
+  struct stat info = {};
+  size_t room = 65536;
+  if (fstat(fd.get(), &info) == 0 && info.st_size > 0) {
+    room = std::min(static_cast<size_t>(info.st_size), limit) + 1;
+  }
   std::string text;
   while (true) {
-    // Files of /proc have no size, so the buffer grows with what was read.
     const size_t old_size = text.size();
-    const size_t chunk = std::max<size_t>(4096, old_size);
-    text.resize(old_size + chunk);
-    auto n = ReadSome(fd.get(), {reinterpret_cast<uint8_t*>(text.data()) + old_size, chunk},
-                      std::nullopt, path);
+    if (text.capacity() == old_size) text.reserve(std::max(room, 2 * old_size));
+    Result<size_t> n = size_t{0};
+    text.resize_and_overwrite(text.capacity(), [&](char* data, size_t size) {
+      n = ReadSome(fd.get(), {reinterpret_cast<uint8_t*>(data) + old_size, size - old_size},
+                   std::nullopt, path);
+      return old_size + n.value_or(0);
+    });
     if (!n) return Fail(std::move(n.error()));
-    text.resize(old_size + *n);
     if (*n == 0) return text;
     if (text.size() > limit) {
       return Fail(ErrorKind::kIo, fmt::format("cannot read {}: larger than {} bytes", path, limit));

@@ -51,7 +51,10 @@ bool PrefersSecond(const SymbolCandidate& a, const SymbolCandidate& b) {
 
 void SymbolTableBuilder::Settle(UnsizedEnd unsized, AtOneAddress choice) {
   const auto added = candidates_.begin() + static_cast<std::ptrdiff_t>(settled_);
-  std::ranges::stable_sort(added, candidates_.end(), {}, &SymbolCandidate::start);
+  // kallsyms and most perf maps are sorted.
+  if (!std::ranges::is_sorted(added, candidates_.end(), {}, &SymbolCandidate::start)) {
+    std::ranges::stable_sort(added, candidates_.end(), {}, &SymbolCandidate::start);
+  }
   std::ranges::inplace_merge(candidates_, added, {}, &SymbolCandidate::start);
   for (size_t i = 0; i < candidates_.size(); ++i) {
     SymbolCandidate& symbol = candidates_[i];

@@ -46,6 +46,7 @@ class SymbolTableBuilder {
     Add(candidate);
   }
   [[nodiscard]] size_t size() const { return candidates_.size(); }
+  void Reserve(size_t count) { candidates_.reserve(count); }
   // The name of the symbol that starts at `svma`, once settled; empty if none does.
   [[nodiscard]] std::string_view NameAt(uint64_t svma) const;
 

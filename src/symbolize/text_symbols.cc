@@ -18,14 +18,17 @@ std::string_view TakeLine(std::string_view& text) {
   return line;
 }
 
+bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
 // The next word, and the blanks around it removed from `line`.
 std::string_view TakeWord(std::string_view& line) {
-  constexpr std::string_view kBlanks = " \t\r";
-  line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
-  const size_t end = std::min(line.find_first_of(kBlanks), line.size());
-  const std::string_view word = line.substr(0, end);
+  size_t start = 0;
+  while (start < line.size() && IsBlank(line[start])) ++start;
+  size_t end = start;
+  while (end < line.size() && !IsBlank(line[end])) ++end;
+  const std::string_view word = line.substr(start, end - start);
+  while (end < line.size() && IsBlank(line[end])) ++end;
   line.remove_prefix(end);
-  line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
   return word;
 }
 
@@ -45,7 +48,9 @@ bool IsTextOrData(char letter) {
 }  // namespace
 
 SymbolTable SymbolTable::FromKallsyms(std::string_view text, std::string_view module) {
+  constexpr size_t kShortLine = 32;  // most are longer
   SymbolTableBuilder builder;
+  builder.Reserve(text.size() / kShortLine);
   while (!text.empty()) {
     std::string_view line = TakeLine(text);
     const auto address = ParseHex(TakeWord(line));

@@ -57,17 +57,30 @@ Result<FileImagePtr> OpenKo(const std::string& path) {
 
 std::string LinesOfModule(std::string_view kallsyms, std::string_view module) {
   std::string out;
+  // A module's lines stand together, and the kernel's are most of the text: copied by runs.
+  const char* run = nullptr;
+  const auto end_run = [&](const char* end) {
+    if (run != nullptr) out.append(run, static_cast<size_t>(end - run));
+    run = nullptr;
+  };
   while (!kallsyms.empty()) {
+    const char* start = kallsyms.data();
     const std::string_view line = TakeLine(kallsyms);
-    const size_t bracket = line.rfind('[');
     std::string_view owner;
-    if (bracket != std::string_view::npos && line.ends_with(']')) {
-      owner = line.substr(bracket + 1, line.size() - bracket - 2);
+    if (line.ends_with(']')) {
+      const size_t bracket = line.rfind('[');
+      if (bracket != std::string_view::npos) {
+        owner = line.substr(bracket + 1, line.size() - bracket - 2);
+      }
     }
-    if (owner != module) continue;
-    out += line;
-    out += '\n';
+    if (owner != module) {
+      end_run(start);
+    } else if (run == nullptr) {
+      run = start;
+    }
   }
+  end_run(kallsyms.data());
+  if (!out.empty() && out.back() != '\n') out += '\n';
   return out;
 }
 
