@@ -219,13 +219,24 @@ void ChainBuilder::AddFrame(const PendingSample& pending, CodeAddress address, F
   const MapsAtTime* maps = MapsFor(pending, mode);
   if (maps == nullptr || maps->space == nullptr) return;
   const uint64_t lookup = address.LookupAddress().value;
-  const session::AddressSpace::Entry* entry = maps->space->Find(Avma(lookup));
-  if (entry == nullptr) return;
-  const auto index = static_cast<size_t>(entry - maps->space->entries().data());
-  CHECK(index < maps->unwind->mappings.size());
-  frame.module = entry->value.module;
-  frame.offset = entry->value.offset + (address.avma.value - entry->start);
-  frame.svma = Svma(address.avma.value - maps->unwind->mappings[index].bias);
+  if (!last_place_.Holds(maps->space->version(), lookup) && !FindPlace(*maps, lookup)) return;
+  frame.module = last_place_.module;
+  frame.offset = FileOffset(address.avma.value - last_place_.offset_bias);
+  frame.svma = Svma(address.avma.value - last_place_.bias);
+}
+
+bool ChainBuilder::FindPlace(const MapsAtTime& maps, uint64_t lookup) {
+  const session::AddressSpace::Entry* entry = maps.space->Find(Avma(lookup));
+  if (entry == nullptr) return false;
+  const auto index = static_cast<size_t>(entry - maps.space->entries().data());
+  CHECK(index < maps.unwind->mappings.size());
+  last_place_.version = maps.space->version();
+  last_place_.start = entry->start;
+  last_place_.end = entry->end;
+  last_place_.module = entry->value.module;
+  last_place_.offset_bias = entry->start - entry->value.offset.value;
+  last_place_.bias = maps.unwind->mappings[index].bias;
+  return true;
 }
 
 }  // namespace stackreel::analyze

@@ -61,11 +61,22 @@ class ChainBuilder {
   [[nodiscard]] uint64_t bad_chains() const { return bad_chains_; }
 
  private:
-  struct Place;
+  // The mapping that the last frame was in: the next one mostly is in it too.
+  struct Place {
+    uint64_t version = 0;  // of the maps
+    uint64_t start = 0, end = 0;
+    session::ModuleId module = session::kNoModule;
+    uint64_t offset_bias = 0, bias = 0;  // avma - file offset, avma - svma
+
+    [[nodiscard]] bool Holds(uint64_t of_version, uint64_t lookup) const {
+      return version == of_version && lookup >= start && lookup < end;
+    }
+  };
   void AddSampledChain(PendingSample& pending, std::vector<AnalyzedFrame>& out);
   bool AddBranchChain(PendingSample& pending, std::vector<AnalyzedFrame>& out);
   void AddUnwound(PendingSample& pending, std::vector<AnalyzedFrame>& out);
   void SpliceChain(const PendingSample& pending, size_t first, std::vector<AnalyzedFrame>& out);
+  bool FindPlace(const MapsAtTime& maps, uint64_t lookup);
   void AddFrame(const PendingSample& pending, CodeAddress address, unwind::FrameOrigin origin,
                 perfdata::CpuMode mode, std::vector<AnalyzedFrame>& out);
   [[nodiscard]] bool Full(const PendingSample& pending,
@@ -74,6 +85,7 @@ class ChainBuilder {
   }
 
   Options options_;
+  Place last_place_;
   unwind::Unwinder unwinder_;
   std::vector<unwind::Frame> unwound_;
   std::vector<uint64_t> user_chain_;  // of the kernel, for samples whose stack is dumped as well

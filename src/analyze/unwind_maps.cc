@@ -1,3 +1,4 @@
+#include <bit>
 #include <unordered_map>
 #include <utility>
 
@@ -49,8 +50,8 @@ std::optional<unwind::Registers> RegistersOf(const perfdata::SampledRegs& regs) 
   if (regs.abi == kAbiNone || regs.values.empty()) return std::nullopt;
   unwind::Registers out;
   size_t next = 0;
-  for (unsigned reg = 0; reg < 64 && next < regs.values.size(); ++reg) {
-    if (((regs.mask >> reg) & 1) == 0) continue;
+  for (uint64_t left = regs.mask; left != 0 && next < regs.values.size(); left &= left - 1) {
+    const auto reg = static_cast<unsigned>(std::countr_zero(left));
     const uint64_t value = regs.values[next++];
     if (reg < unwind::Registers::kMax) out.Set(reg, value);
   }

@@ -9,6 +9,26 @@
 
 namespace stackreel::views {
 
+// The lines of a frame that was printed before: few addresses make most frames. Direct-mapped.
+class FrameLines {
+ public:
+  struct Line {
+    // Which address it is: symbols are looked up once an address, and stay where they are.
+    const symbolize::SymbolizedFrame* symbols = nullptr;
+    uint64_t shown = 0;
+    uint32_t fields = 0;
+    std::string text;
+  };
+  Line& At(const symbolize::SymbolizedFrame* symbols) {
+    const uint64_t key = reinterpret_cast<uintptr_t>(symbols) / sizeof(symbolize::SymbolizedFrame);
+    return lines_[(key * 0x9e3779b97f4a7c15U) >> (64 - kBits)];
+  }
+
+ private:
+  static constexpr unsigned kBits = 13;
+  std::vector<Line> lines_ = std::vector<Line>(size_t{1} << kBits);
+};
+
 struct ScriptFormatter::State {
   State(analyze::Analysis& a, const ScriptOptions& o) : analysis(a), options(o) {}
 
@@ -32,6 +52,7 @@ struct ScriptFormatter::State {
   ScriptOptions options;
   std::vector<EventFormat> events;
   std::vector<std::string> dsos;  // by module
+  FrameLines lines;
   bool wrote_schema = false;
 };
 

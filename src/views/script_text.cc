@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
+#include <cstring>
 #include <iterator>
 
 #include "views/script_state.h"
@@ -23,15 +26,27 @@ void AppendHex(std::string& out, uint64_t value) {
   out.append(digits + at, sizeof(digits) - at);
 }
 
+// The 16 hex digits of a number as two words of text, most significant digit first in memory
+// (little-endian). Nibbles are spread to bytes, then '0'..'9' and 'a'..'f' made of all at once.
+uint64_t HexDigits(uint32_t value) {
+  constexpr uint64_t kOnes = 0x0101010101010101;
+  uint64_t x = value;
+  x = ((x << 16) | x) & 0x0000ffff0000ffff;
+  x = ((x << 8) | x) & 0x00ff00ff00ff00ff;
+  x = ((x << 4) | x) & 0x0f0f0f0f0f0f0f0f;
+  const uint64_t is_letter = ((x + 6 * kOnes) >> 4) & kOnes;
+  return std::byteswap(x + '0' * kOnes + is_letter * ('a' - '0' - 10));
+}
+
 // printf's "%16lx".
 void AppendHex16(std::string& out, uint64_t value) {
-  char digits[16] = {' ', ' ', ' ', ' ', ' ', ' ', ' ', ' ',
-                     ' ', ' ', ' ', ' ', ' ', ' ', ' ', ' '};
-  size_t at = sizeof(digits);
-  do {
-    digits[--at] = "0123456789abcdef"[value & 15];
-    value >>= 4;
-  } while (value != 0);
+  char digits[16];
+  StoreUnaligned(reinterpret_cast<uint8_t*>(digits), HexDigits(static_cast<uint32_t>(value >> 32)),
+                 Endian::kLittle);
+  StoreUnaligned(reinterpret_cast<uint8_t*>(digits) + 8, HexDigits(static_cast<uint32_t>(value)),
+                 Endian::kLittle);
+  const size_t blanks = std::min<size_t>(std::countl_zero(value) / 4, 15);
+  std::memset(digits, ' ', blanks);
   out.append(digits, sizeof(digits));
 }
 
@@ -102,21 +117,42 @@ struct ScriptText {
     }
   }
   void ChainFrame(const AnalyzedFrame& frame);
+  void MakeChainLines(const AnalyzedFrame& frame, uint64_t shown);
   void SampledFrame(const AnalyzedFrame& frame);
 };
 
-// One line for each function at the frame, the inlined ones first.
 void ScriptText::ChainFrame(const AnalyzedFrame& frame) {
-  const bool is_return = frame.address.kind == CodeAddressKind::kReturnAddress;
-  const uint64_t back = PrintsLookupAddress(frame) ? 1 : 0;
   const bool has_offset = frame.module != session::kNoModule && !frame.kernel;
-  const uint64_t shown = (has_offset ? frame.offset.value : frame.address.avma.value) - back;
+  const uint64_t shown = (has_offset ? frame.offset.value : frame.address.avma.value) -
+                         (PrintsLookupAddress(frame) ? 1 : 0);
+  if (frame.symbols.empty()) {
+    MakeChainLines(frame, shown);
+    return;
+  }
+  FrameLines::Line& line = state.lines.At(frame.symbols.data());
+  if (line.symbols == frame.symbols.data() && line.shown == shown && line.fields == fields) {
+    out += line.text;
+    return;
+  }
+  const size_t start = out.size();
+  MakeChainLines(frame, shown);
+  line.symbols = frame.symbols.data();
+  line.shown = shown;
+  line.fields = fields;
+  line.text.assign(out, start);
+}
+
+// One line for each function at the frame, the inlined ones first.
+void ScriptText::MakeChainLines(const AnalyzedFrame& frame, uint64_t shown) {
+  // Symbols are of the lookup address; the address shown may be one past it.
+  const bool is_return = frame.address.kind == CodeAddressKind::kReturnAddress;
+  const uint64_t past_lookup = is_return && !PrintsLookupAddress(frame) ? 1 : 0;
   const size_t count = frame.symbols.empty() ? 1 : frame.symbols.size();
   for (size_t i = 0; i < count; ++i) {
     const SymbolizedFrame* symbol = frame.symbols.empty() ? nullptr : &frame.symbols[i];
     out += '\t';
     AppendHex16(out, shown);
-    if (Has(kFieldSym)) Symbol(symbol, (is_return ? 1 : 0) - back);
+    if (Has(kFieldSym)) Symbol(symbol, past_lookup);
     const bool inlined = symbol != nullptr && symbol->inlined;
     if (Has(kFieldDso) && !inlined) Dso(frame.module);
     if (Has(kFieldSrcline)) Srcline(frame, symbol);
