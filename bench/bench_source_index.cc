@@ -126,7 +126,7 @@ Result<Binary> Load(const std::string& path) {
 int main(int argc, char** argv) {
   using namespace stackreel;  // NOLINT(google-build-using-namespace)
   const char* path = std::getenv("STACKREEL_BENCH_BINARY");
-  const Result<Binary> loaded = Load(path != nullptr ? path : "/proc/self/exe");
+  static const Result<Binary> loaded = Load(path != nullptr ? path : "/proc/self/exe");
   if (!loaded) {
     fmt::print(stderr, "{}\n", loaded.error().ToString());
     return 1;

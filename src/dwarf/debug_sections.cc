@@ -45,17 +45,18 @@ void DebugSectionFile::ReadSupplementaryLink(const elf::Image& image) {
 
 Result<std::shared_ptr<const DebugSectionFile>> DebugSectionFile::Open(FileImagePtr file,
                                                                        Kind kind) {
-  Result<elf::Image> parsed = elf::Image::Parse(file->bytes());
-  if (!parsed) return Fail(std::move(parsed.error()).At(std::string(file->name())));
+  std::shared_ptr<DebugSectionFile> out(new DebugSectionFile(std::move(file)));
+  const std::string name(out->file_->name());
+  Result<elf::Image> parsed = elf::Image::Parse(out->file_->bytes());
+  if (!parsed) return Fail(std::move(parsed.error()).At(name));
   const elf::Image& image = *parsed;
   if (kind == Kind::kLinked && image.type() == ET_REL) {
     return Fail(Error(ErrorKind::kUnsupported,
                       "relocatable file: its debug information has no addresses yet")
-                    .At(std::string(file->name())));
+                    .At(name));
   }
-  std::shared_ptr<DebugSectionFile> out(new DebugSectionFile(file));
   const std::string suffix = kind == Kind::kSplit ? ".dwo" : "";
-  const auto load = [&](const char* name) { return out->Load(image, name + suffix); };
+  const auto load = [&](const char* section) { return out->Load(image, section + suffix); };
   DebugSections& sections = out->sections_;
   sections.endian = image.endian();
   sections.info = load(".debug_info");
@@ -63,7 +64,7 @@ Result<std::shared_ptr<const DebugSectionFile>> DebugSectionFile::Open(FileImage
     return Fail(Error(out->bad_sections_ != 0 ? ErrorKind::kDamaged : ErrorKind::kNotFound,
                       "no " + std::string(".debug_info") + suffix +
                           (out->bad_sections_ != 0 ? " that can be decompressed" : ""))
-                    .At(std::string(file->name())));
+                    .At(name));
   }
   sections.abbrev = load(".debug_abbrev");
   sections.line = load(".debug_line");

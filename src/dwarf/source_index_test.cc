@@ -357,7 +357,7 @@ class SplitTest : public testing::Test {
     split_ = writer.Take();
   }
 
-  DebugFileLoader Loader(FileImagePtr package, FileImagePtr dwo) {
+  DebugFileLoader Loader(const FileImagePtr& package, const FileImagePtr& dwo) {
     DebugFileLoader loader;
     loader.dwo_file = [this, package, dwo](std::string_view name, std::string_view directory) {
       asked_ += std::string(directory) + ":" + std::string(name) + ";";
