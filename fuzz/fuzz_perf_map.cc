@@ -30,8 +30,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CHECK(table.symbols().size() + bad_lines <= newlines + 1);
     Verify(table);
   } else {
-    Verify(SymbolTable::FromKallsyms(text, ""));
-    Verify(SymbolTable::FromKallsyms(text, "mod"));
+    Verify(SymbolTable::FromKallsyms(std::string(text), ""));
+    Verify(SymbolTable::FromKallsyms(std::string(text), "mod"));
   }
   return 0;
 }

@@ -14,10 +14,6 @@ namespace stackreel::symbolize {
 namespace {
 
 constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
-constexpr uint64_t kPage = 4096;
-
-uint64_t EndOfPageAfter(uint64_t address) { return (address + kPage - 1) / kPage * kPage + kPage; }
-
 size_t LeadingUnderscores(std::string_view name) {
   return std::min(name.find_first_not_of('_'), name.size());
 }
@@ -28,6 +24,11 @@ std::string_view ModuleOf(std::string_view name) {
 }
 
 }  // namespace
+
+uint64_t EndOfPageAfter(uint64_t address) {
+  constexpr uint64_t kPage = 4096;
+  return (address + kPage - 1) / kPage * kPage + kPage;
+}
 
 bool PrefersSecond(const SymbolCandidate& a, const SymbolCandidate& b) {
   const bool a_empty = a.end == a.start;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,7 +31,7 @@ class SymbolTable {
   static SymbolTable FromElf(const elf::Image* main, const elf::Image* debug);
   // /proc/kallsyms text: "ADDRESS TYPE NAME [MODULE]"; `module` (without brackets) empty: the
   // kernel proper.
-  static SymbolTable FromKallsyms(std::string_view text, std::string_view module);
+  static SymbolTable FromKallsyms(std::string text, std::string_view module);
   // perf-PID.map text: "START SIZE NAME" in hex; bad lines are counted in `bad_lines`.
   // Of several at one address the last stays.
   static SymbolTable FromPerfMap(std::string_view text, uint64_t* bad_lines);
@@ -43,6 +44,11 @@ class SymbolTable {
 
  private:
   friend class SymbolTableBuilder;
+  // Nothing if the lines of the module are not in order. Names point into `text`.
+  static std::optional<SymbolTable> FromSortedKallsyms(std::string_view text,
+                                                       std::string_view module);
+
+  std::unique_ptr<const std::string> text_;  // names point into it, or into names_
   std::vector<char> names_;  // symbols_ point into it; a vector, so that moving moves no byte
   std::vector<SymbolRange> symbols_;
   // For each symbol the index of the nearest one before it that reaches past its start, or

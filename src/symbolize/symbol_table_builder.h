@@ -46,7 +46,6 @@ class SymbolTableBuilder {
     Add(candidate);
   }
   [[nodiscard]] size_t size() const { return candidates_.size(); }
-  void Reserve(size_t count) { candidates_.reserve(count); }
   // The name of the symbol that starts at `svma`, once settled; empty if none does.
   [[nodiscard]] std::string_view NameAt(uint64_t svma) const;
 
@@ -60,6 +59,9 @@ class SymbolTableBuilder {
   std::deque<std::string> made_names_;
   size_t settled_ = 0;  // this many candidates, in front, are settled
 };
+
+// Where perf ends the last symbol of a table if it has no size.
+uint64_t EndOfPageAfter(uint64_t address);
 
 // True if perf prefers `b` to `a`, which stands before it at the same address.
 bool PrefersSecond(const SymbolCandidate& a, const SymbolCandidate& b);

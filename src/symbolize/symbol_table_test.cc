@@ -228,17 +228,31 @@ TEST(SymbolTableTest, ReadsKallsyms) {
       "ffffffffc0001000 t mod_fn\t[mod]\n"
       "ffffffffc0002000 T mod_end [mod]\n"
       "bad line\n";
-  const auto kernel = SymbolTable::FromKallsyms(text, "");
+  const auto kernel = SymbolTable::FromKallsyms(std::string(text), "");
   EXPECT_EQ(NameAt(kernel, 0xffffffff810001ff), "do_one");
   EXPECT_EQ(kernel.symbols().size(), 2);
-  const auto module = SymbolTable::FromKallsyms(text, "mod");
+  const auto module = SymbolTable::FromKallsyms(std::string(text), "mod");
   EXPECT_EQ(NameAt(module, 0xffffffffc0001fff), "mod_fn");
+}
+
+TEST(SymbolTableTest, KallsymsInAnyOrderGiveTheSameTable) {
+  const std::string sorted = "1000 T first\n1000 t alias\n1100 W weak\n1100 T last\n1300 t end\n";
+  const std::string shuffled = "1300 t end\n1100 W weak\n1000 T first\n1000 t alias\n1100 T last\n";
+  const auto a = SymbolTable::FromKallsyms(sorted, "");
+  const auto b = SymbolTable::FromKallsyms(shuffled, "");
+  ASSERT_EQ(a.symbols().size(), 3);
+  ASSERT_EQ(b.symbols().size(), 3);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(a.symbols()[i].name, b.symbols()[i].name);
+    EXPECT_EQ(a.symbols()[i].start, b.symbols()[i].start);
+    EXPECT_EQ(a.symbols()[i].end, b.symbols()[i].end);
+  }
 }
 
 TEST(SymbolTableTest, ReferenceSymbolIsFoundWhereTheTableKeepsAnother) {
   const std::string_view text =
       "ffffffff81000000 T _stext\nffffffff81000000 T _text\nffffffffc0000000 T _x\t[m]\n";
-  EXPECT_EQ(NameAt(SymbolTable::FromKallsyms(text, ""), 0xffffffff81000000), "_text");
+  EXPECT_EQ(NameAt(SymbolTable::FromKallsyms(std::string(text), ""), 0xffffffff81000000), "_text");
   EXPECT_EQ(AddressInKallsyms(text, "_stext"), 0xffffffff81000000);
   EXPECT_EQ(AddressInKallsyms(text, "_x"), std::nullopt) << "a module's";
   EXPECT_EQ(AddressInKallsyms(text, ""), std::nullopt);

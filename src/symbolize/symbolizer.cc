@@ -125,8 +125,8 @@ void Symbolizer::State::LoadTable(const session::Module& module, ModuleState& st
     state.table = SymbolTable::FromPerfMap(files.text, &bad_lines);
     counters.Add("symbolize.bad_perf_map_line", bad_lines);
   } else if (!files.text.empty()) {
-    state.table = SymbolTable::FromKallsyms(files.text, KallsymsModule(module));
     reference = AddressInKallsyms(files.text, module.reference_symbol);
+    state.table = SymbolTable::FromKallsyms(std::move(files.text), KallsymsModule(module));
   } else {
     const std::optional<elf::Image> main = ParseImage(files.main, counters, damage);
     const std::optional<elf::Image> debug = ParseImage(files.debug, counters, damage);
@@ -140,7 +140,7 @@ void Symbolizer::State::LoadTable(const session::Module& module, ModuleState& st
   if (reference && module.reference_address != 0) {
     state.shift = *reference - module.reference_address;
   }
-  files.text = std::string();  // the table has copied what it needs; kallsyms is 10 MB or more
+  files.text = std::string();  // the table has what it needs; kallsyms is 10 MB or more
   state.names.resize(state.table.symbols().size());
   if (!state.table.empty()) {
     state.why.clear();

@@ -2,7 +2,9 @@
 #include <elf.h>
 
 #include <charconv>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "symbolize/symbol_table.h"
 #include "symbolize/symbol_table_builder.h"
@@ -42,38 +44,91 @@ std::optional<uint64_t> ParseHex(std::string_view word) {
 
 // nm's letters: text, weak, data, bss; lower case is local.
 bool IsTextOrData(char letter) {
-  return std::string_view("TtWwDdBb").find(letter) != std::string_view::npos;
+  switch (letter) {
+    case 'T':
+    case 't':
+    case 'W':
+    case 'w':
+    case 'D':
+    case 'd':
+    case 'B':
+    case 'b':
+      return true;
+    default:
+      return false;
+  }
+}
+
+// "ADDRESS LETTER NAME" and, of a module, "[MODULE]".
+struct KallsymsLine {
+  uint64_t address = 0;
+  char letter = 0;
+  std::string_view name, module;
+};
+// Nothing if it is no such line, or not of code or data.
+std::optional<KallsymsLine> ParseKallsymsLine(std::string_view line) {
+  const auto address = ParseHex(TakeWord(line));
+  const std::string_view letter = TakeWord(line);
+  const std::string_view name = TakeWord(line);
+  std::string_view module = TakeWord(line);
+  if (module.size() >= 2 && module.front() == '[' && module.back() == ']') {
+    module = module.substr(1, module.size() - 2);
+  }
+  if (!address || letter.size() != 1 || name.empty() || !IsTextOrData(letter[0])) {
+    return std::nullopt;
+  }
+  return KallsymsLine{*address, letter[0], name, module};
 }
 
 }  // namespace
 
-SymbolTable SymbolTable::FromKallsyms(std::string_view text, std::string_view module) {
-  constexpr size_t kShortLine = 32;  // most are longer
+SymbolTable SymbolTable::FromKallsyms(std::string text, std::string_view module) {
+  auto owned = std::make_unique<const std::string>(std::move(text));
+  if (std::optional<SymbolTable> table = FromSortedKallsyms(*owned, module)) {
+    table->text_ = std::move(owned);
+    return std::move(*table);
+  }
   SymbolTableBuilder builder;
-  builder.Reserve(text.size() / kShortLine);
-  while (!text.empty()) {
-    std::string_view line = TakeLine(text);
-    const auto address = ParseHex(TakeWord(line));
-    const std::string_view letter = TakeWord(line);
-    const std::string_view name = TakeWord(line);
-    std::string_view owner = TakeWord(line);
-    if (owner.size() >= 2 && owner.front() == '[' && owner.back() == ']') {
-      owner = owner.substr(1, owner.size() - 2);
-    }
-    if (!address || letter.size() != 1 || name.empty() || !IsTextOrData(letter[0])) continue;
-    if (owner != module) continue;
-    const bool weak = letter[0] == 'W' || letter[0] == 'w';
-    const bool local = letter[0] >= 'a' && letter[0] <= 'z';
-    builder.Add({.start = *address,
-                 .end = *address,
-                 .name = name,
+  std::string_view rest = *owned;
+  while (!rest.empty()) {
+    const std::optional<KallsymsLine> line = ParseKallsymsLine(TakeLine(rest));
+    if (!line || line->module != module) continue;
+    const bool weak = line->letter == 'W' || line->letter == 'w';
+    const bool local = line->letter >= 'a' && line->letter <= 'z';
+    const int binding = weak ? STB_WEAK : local ? STB_LOCAL : STB_GLOBAL;
+    builder.Add({.start = line->address,
+                 .end = line->address,
+                 .name = line->name,
                  .type = STT_FUNC,
-                 .binding = static_cast<uint8_t>(weak    ? STB_WEAK
-                                                 : local ? STB_LOCAL
-                                                         : STB_GLOBAL)});
+                 .binding = static_cast<uint8_t>(binding)});
   }
   builder.Settle(UnsizedEnd::kNextSymbolOfSameModule);
   return std::move(builder).Build();
+}
+
+// The kernel gives its symbols in order, 100,000 and more of them: then each ends where the next
+// begins, and of several at one address the last, which alone has a size, is the one to keep.
+std::optional<SymbolTable> SymbolTable::FromSortedKallsyms(std::string_view text,
+                                                           std::string_view module) {
+  constexpr size_t kShortLine = 40;  // most are longer
+  SymbolTable table;
+  std::vector<SymbolRange>& symbols = table.symbols_;
+  symbols.reserve(text.size() / kShortLine);
+  while (!text.empty()) {
+    const std::optional<KallsymsLine> line = ParseKallsymsLine(TakeLine(text));
+    if (!line || line->module != module) continue;
+    const Svma start(line->address);
+    if (symbols.empty() || symbols.back().start < start) {
+      if (!symbols.empty()) symbols.back().end = start;
+      symbols.push_back({start, start, line->name});
+    } else if (symbols.back().start == start) {
+      symbols.back().name = line->name;
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (!symbols.empty()) symbols.back().end = Svma(EndOfPageAfter(symbols.back().start.value));
+  return table;
 }
 
 std::optional<uint64_t> AddressInKallsyms(std::string_view text, std::string_view name) {

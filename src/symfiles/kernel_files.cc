@@ -84,6 +84,18 @@ std::string LinesOfModule(std::string_view kallsyms, std::string_view module) {
   return out;
 }
 
+std::string TakeKernelLines(std::string& kallsyms) {
+  const size_t tab = std::min(kallsyms.find("\t["), kallsyms.size());
+  const size_t modules = tab == kallsyms.size() ? tab : kallsyms.rfind('\n', tab) + 1;
+  for (std::string_view rest = std::string_view(kallsyms).substr(modules); !rest.empty();) {
+    if (TakeLine(rest).ends_with(']')) continue;
+    return LinesOfModule(kallsyms, "");  // they are mixed: those of the kernel stay too
+  }
+  std::string kept = kallsyms.substr(modules);
+  kallsyms.resize(modules);
+  return std::exchange(kallsyms, std::move(kept));
+}
+
 bool HidesAddresses(std::string_view kallsyms) {
   while (!kallsyms.empty()) {
     const std::string_view line = TakeLine(kallsyms);
@@ -109,7 +121,7 @@ bool KernelFiles::IsRunningKernel(const BuildId& kernel, Reasons& reasons) const
   return false;
 }
 
-const std::string* KernelFiles::Kallsyms(const BuildId& kernel, bool guest, Reasons& reasons) {
+std::string* KernelFiles::Kallsyms(const BuildId& kernel, bool guest, Reasons& reasons) {
   if (!kallsyms_asked_) {
     kallsyms_asked_ = true;
     const SearchOptions& options = search_.options();
@@ -168,8 +180,13 @@ symbolize::ModuleFiles KernelFiles::Kernel(const session::Module& module) {
   const BuildId& kernel =
       module.key.build_id.empty() ? search_.options().kernel_build_id : module.key.build_id;
   const bool guest = module.key.kind == session::ModuleKind::kGuestKernel;
-  if (const std::string* text = Kallsyms(kernel, guest, reasons)) {
-    files.text = LinesOfModule(*text, "");
+  if (std::string* text = Kallsyms(kernel, guest, reasons)) {
+    if (kernel_taken_) {  // asked for a second time, as of a guest
+      kallsyms_asked_ = false;
+      text = Kallsyms(kernel, guest, reasons);
+    }
+    if (text != nullptr) files.text = TakeKernelLines(*text);
+    kernel_taken_ = true;
   }
   if (auto vmlinux = FindVmlinux(kernel, reasons)) files.main = std::move(vmlinux->image);
   if (files.text.empty() && files.main == nullptr)
@@ -204,8 +221,7 @@ std::optional<FoundFile> KernelFiles::FindKo(const session::Module& module, Reas
 symbolize::ModuleFiles KernelFiles::KernelModule(const session::Module& module) {
   symbolize::ModuleFiles files;
   Reasons reasons;
-  if (const std::string* text =
-          Kallsyms(search_.options().kernel_build_id, /*guest=*/false, reasons)) {
+  if (std::string* text = Kallsyms(search_.options().kernel_build_id, /*guest=*/false, reasons)) {
     files.text = LinesOfModule(*text, symbolize::KallsymsModule(module));
     if (files.text.empty()) reasons.Add("kallsyms has no symbols of this module");
   }

@@ -323,6 +323,18 @@ TEST(PerfconfigTest, BuildIdDir) {
   EXPECT_EQ(BuildIdDirOfConfig("[buildid"), std::nullopt);
 }
 
+TEST_F(SymfilesTest, KernelLinesAreTakenOutOfKallsyms) {
+  std::string text = "1 T a\n4 t d\n2 t b\t[m]\n3 t c\t[n]\n";
+  EXPECT_EQ(TakeKernelLines(text), "1 T a\n4 t d\n");
+  EXPECT_EQ(text, "2 t b\t[m]\n3 t c\t[n]\n");
+  text = "2 t b\t[m]\n1 T a\n";
+  EXPECT_EQ(TakeKernelLines(text), "1 T a\n") << "mixed";
+  EXPECT_EQ(LinesOfModule(text, "m"), "2 t b\t[m]\n");
+  text = "1 T a\n";
+  EXPECT_EQ(TakeKernelLines(text), "1 T a\n");
+  EXPECT_EQ(text, "");
+}
+
 TEST_F(SymfilesTest, KallsymsOfTheModuleOnly) {
   EXPECT_EQ(LinesOfModule("1 T a\n2 t b\t[m]\n3 t c [n]\n4 t d", ""), "1 T a\n4 t d\n");
   EXPECT_EQ(LinesOfModule("1 T a\n2 t b\t[m]\n3 t c [n]\n", "m"), "2 t b\t[m]\n");
