@@ -92,8 +92,8 @@ Result<size_t> PerfRing::Drain(const std::function<Status(ByteView record)>& con
   static_assert(sizeof(control->data_head) == sizeof(uint64_t));
   // data_head is the kernel's, data_tail ours. Acquire: the records before the head are seen.
   // Release: they were read before the kernel may overwrite them.
-  const std::atomic_ref head_ref(*reinterpret_cast<uint64_t*>(&control->data_head));
-  const std::atomic_ref tail_ref(*reinterpret_cast<uint64_t*>(&control->data_tail));
+  const std::atomic_ref<__u64> head_ref(control->data_head);
+  const std::atomic_ref<__u64> tail_ref(control->data_tail);
   const uint64_t head = head_ref.load(std::memory_order_acquire);
   const uint64_t tail = tail_ref.load(std::memory_order_relaxed);
   if (head == tail) return size_t{0};
