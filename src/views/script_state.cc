@@ -36,15 +36,6 @@ constexpr Requirement kRequirements[] = {
     {kFieldAddr, perfdata::kSampleAddr, "addr", "ADDR"},
 };
 
-// Whether ADDR is an address that a symbol may stand at: page faults and breakpoints.
-bool AddrHasSymbol(const Attr& attr) {
-  constexpr uint64_t kPageFaults = 2, kPageFaultsMin = 5, kPageFaultsMaj = 6;
-  if (attr.type == perfdata::kTypeBreakpoint) return true;
-  return attr.type == perfdata::kTypeSoftware &&
-         (attr.config == kPageFaults || attr.config == kPageFaultsMin ||
-          attr.config == kPageFaultsMaj);
-}
-
 }  // namespace
 
 ScriptFormatter::ScriptFormatter(analyze::Analysis& analysis, const ScriptOptions& options)
@@ -98,7 +89,6 @@ Status ScriptFormatter::State::Prepare(uint32_t event) {
     fields &= ~static_cast<uint32_t>(need.field);
   }
   format.fields = fields;
-  format.addr_has_symbol = AddrHasSymbol(attr);
   if ((attr.sample_type & perfdata::kSamplePeriod) == 0) {
     format.fixed_period = attr.sample_period_or_freq;
   }

@@ -36,7 +36,6 @@ struct ScriptFormatter::State {
   struct EventFormat {
     bool ready = false;
     uint32_t fields = 0;
-    bool addr_has_symbol = false;
     std::optional<uint64_t> fixed_period;  // samples have none: what the event was opened with
     std::string padded_name;               // to the width of the longest
   };
