@@ -1,10 +1,8 @@
-#include <csignal>
-
 #include "cli/program.h"
 
+// SIGPIPE keeps what the caller gave it: as in any filter, `stackreel script | head` ends when head
+// does. `record` ignores it while it records, since there a closed pipe has to be told.
 int main(int argc, char** argv) {
-  // A closed pipe is an error of write(2), which says what was lost.
-  std::signal(SIGPIPE, SIG_IGN);
   stackreel::cli::Program program;
   return program.Run(argc, argv);
 }

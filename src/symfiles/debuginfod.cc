@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <optional>
 
 #include "os/file.h"
@@ -29,6 +31,29 @@ bool Load(void* handle, const char* name, Function* function) {
   return *function != nullptr;
 }
 
+// Holds SIGPIPE back from this thread: a server that hangs up must not end the program.
+class NoPipeSignal {
+ public:
+  NoPipeSignal() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_, &old_);
+  }
+  NoPipeSignal(const NoPipeSignal&) = delete;
+  NoPipeSignal& operator=(const NoPipeSignal&) = delete;
+  ~NoPipeSignal() {
+    if (sigismember(&old_, SIGPIPE) == 1) return;
+    const timespec now = {};
+    while (sigtimedwait(&pipe_, nullptr, &now) == SIGPIPE) {
+    }
+    pthread_sigmask(SIG_SETMASK, &old_, nullptr);
+  }
+
+ private:
+  sigset_t pipe_ = {};
+  sigset_t old_ = {};
+};
+
 class DebuginfodClient : public Debuginfod {
  public:
   explicit DebuginfodClient(const Library& library) : library_(library), client_(library.begin()) {}
@@ -45,6 +70,7 @@ class DebuginfodClient : public Debuginfod {
         kind == Kind::kExecutable ? library_.find_executable : library_.find_debuginfo;
     char* path = nullptr;
     const ByteView bytes = id.bytes();
+    const NoPipeSignal no_pipe_signal;
     const os::Fd fd(find(client_, bytes.data(), static_cast<int>(bytes.size()), &path));
     if (fd.valid()) {
       std::string found(path == nullptr ? "" : path);
