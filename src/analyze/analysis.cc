@@ -5,6 +5,7 @@
 
 #include "analyze/chain_builder.h"
 #include "analyze/deferred_queue.h"
+#include "analyze/jit_codes.h"
 #include "analyze/module_images.h"
 #include "analyze/sample_selector.h"
 #include "base/check.h"
@@ -43,6 +44,7 @@ struct Analysis::State : public perfdata::TimedSink {
         session(reader.features(), reader.endian(), counters),
         symbolizer(files, options.symbols, counters),
         images(session, symbolizer, counters),
+        jit_codes(symbolizer, counters),
         maps(session, [this](session::ModuleId id) { return LoadUnwindModule(id); }),
         selector(options.filter) {
     session.SetSegmentLoader([this](const session::Module& module) { return Segments(module); });
@@ -57,6 +59,7 @@ struct Analysis::State : public perfdata::TimedSink {
   Status OnSample(const perfdata::TimedRecord& record);
   void OnDeferredChain(const perfdata::TimedRecord& record);
   void OnLost(const perfdata::TimedRecord& record);
+  void OnTimeConversion(const perfdata::TimedRecord& record);
   Status Take(PendingSample& pending);
   Status TakeReady(bool at_end);
   Status FlushBatch();
@@ -76,6 +79,7 @@ struct Analysis::State : public perfdata::TimedSink {
   session::Session session;
   symbolize::Symbolizer symbolizer;
   ModuleImages images;
+  JitCodesCache jit_codes;
   UnwindMapsCache maps;
   std::vector<std::unique_ptr<ChainBuilder>> builders;  // by worker
   DeferredQueue deferred;
@@ -107,6 +111,9 @@ Status Analysis::State::OnTimedRecord(const perfdata::TimedRecord& record) {
     case RecordType::kLost:
     case RecordType::kLostSamples:
       OnLost(record);
+      return {};
+    case RecordType::kTimeConv:
+      OnTimeConversion(record);
       return {};
     default:
       session.Apply(record, ContextOf(record));
@@ -159,7 +166,17 @@ void Analysis::State::Locate(PendingSample& pending) {
   const session::Process& process = session.ProcessOf(pending.sample.pid);
   pending.user = MapsOf(process.maps);
   pending.kernel = MapsOf(session.kernel_maps());
+  if (pending.raw.cpu_mode() == perfdata::CpuMode::kGuestUser) {
+    pending.guest_user = MapsOf(session.GuestProcessOf(pending.sample.pid).maps);
+  } else {
+    pending.guest_user = {};
+  }
   pending.guest_kernel = MapsOf(session.guest_kernel_maps());
+  pending.jit = jit_codes.Get(session, process.jit_dump);
+  if (pending.jit != nullptr) {
+    pending.jit_time = jit_codes.TimeInDump(
+        pending.jit->dump, reader.events().events()[pending.event].attr, pending.sample.time);
+  }
   pending.arch = ArchOf(session.machine(), pending.sample.regs_user.abi);
   pending.code_mask = session.MaskOf(process, &pending.sample).insn;
 }
@@ -183,6 +200,13 @@ void Analysis::State::OnLost(const perfdata::TimedRecord& record) {
   } else if (const auto* samples = std::get_if<perfdata::LostSamples>(&decoded->body)) {
     result.lost += samples->lost;
   }
+}
+
+void Analysis::State::OnTimeConversion(const perfdata::TimedRecord& record) {
+  const Result<perfdata::Record> decoded = perfdata::DecodeRecord(record.raw, ContextOf(record));
+  if (!decoded) return counters.Add("analyze.bad_time_conversion");
+  const auto* conversion = std::get_if<perfdata::TimeConv>(&decoded->body);
+  if (conversion != nullptr) jit_codes.SetConversion(*conversion);
 }
 
 Status Analysis::State::TakeReady(bool at_end) {

@@ -5,12 +5,14 @@
 
 #include "analyze/deferred_queue.h"
 #include "analyze/fake_recording.h"
+#include "session/fake_jit_dump.h"
 
 namespace stackreel::analyze {
 namespace {
 
 using perfdata::kContextKernel;
 using perfdata::kContextUser;
+using perfdata::RecordType;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -409,6 +411,121 @@ TEST(RegistersOfTest, OnlyWhatWasDumped) {
   EXPECT_EQ(out->valid, (1u << 7) | (1u << 8));
   EXPECT_EQ(out->values[7], 10U);
   EXPECT_EQ(out->values[8], 20U);
+}
+
+// JIT code of process 1: "old" until 100, then "new", both at 0x700000.
+std::vector<uint8_t> TwoVersions(uint64_t flags = 0) {
+  session::FakeJitDump dump(Endian::kLittle, flags);
+  dump.Load(10, 0x700000, 0x100, "old", 0);
+  dump.Load(100, 0x700000, 0x80, "new", 1);
+  return dump.Take();
+}
+
+class JitAnalysisTest : public AnalysisTest {
+ protected:
+  // Samples at times 5, 50 and 150 in 0x700010, called from 0x700090 and f2000.
+  void AddSamples(FakeRecording& recording) {
+    recording.Mmap(1, 0x700000, 0x1000, 0, "//anon");
+    recording.Mmap(1, 0x800000, 0x1000, 0, "/home/me/jit-1.dump");
+    MapProgram(recording);
+    recording.Comm(1, 1, "js");
+    recording.Mmap(1, 0x700000, 0x1000, 0, "//anon");  // mprotect: the code stays
+    for (const uint64_t time : {5, 50, 150}) {
+      perfdata::Sample sample;
+      sample.pid = sample.tid = 1;
+      sample.time = 1000 + time;
+      sample.ip = 0x700010;
+      const std::vector<uint8_t> chain =
+          recording.Words({kContextUser, 0x700010, 0x700091, kBias + 0x2010});
+      sample.callchain = perfdata::U64Array(chain, Endian::kLittle);
+      recording.Sample(sample);
+    }
+  }
+  static std::vector<perfdata::Event> EventOfClock(std::optional<int32_t> clock) {
+    std::vector<perfdata::Event> events = {MakeEvent(kChainSample, 1, "e")};
+    if (clock) {
+      events[0].attr.flags |= perfdata::kAttrUseClockid;
+      events[0].attr.clockid = *clock;
+    }
+    return events;
+  }
+};
+
+TEST_F(JitAnalysisTest, CodeIsNamedAsItWasAtTheSamplesTime) {
+  session::FakeJitDump dump;
+  dump.Load(1010, 0x700000, 0x100, "old", 0);
+  dump.Load(1100, 0x700000, 0x80, "new", 1);
+  files_.elf["/home/me/jit-1.dump"] = dump.Take();
+  FakeRecording recording(EventOfClock(1));
+  AddSamples(recording);
+  EXPECT_THAT(Run(recording), ElementsAre("js: 700010 700091' f2000'", "js: old old' f2000'",
+                                          "js: new old' f2000'"));
+  EXPECT_EQ(counters_.Get("analyze.jit_clock_unknown"), 0U);
+}
+
+TEST_F(JitAnalysisTest, WithoutACommonClockTheLastCodeCounts) {
+  files_.elf["/home/me/jit-1.dump"] = TwoVersions();
+  for (const std::optional<int32_t> clock : {std::optional<int32_t>(), std::optional<int32_t>(4)}) {
+    FakeRecording recording(EventOfClock(clock));
+    AddSamples(recording);
+    EXPECT_THAT(Run(recording),
+                ElementsAre("js: new old' f2000'", "js: new old' f2000'", "js: new old' f2000'"));
+    EXPECT_EQ(counters_.Get("analyze.jit_clock_unknown"), 3U);
+  }
+}
+
+TEST_F(JitAnalysisTest, TimesOfTheCpusCounterAreConverted) {
+  files_.elf["/home/me/jit-1.dump"] = TwoVersions(/*flags=*/1);
+  FakeRecording recording(EventOfClock(std::nullopt));
+  perfdata::TimeConv conversion;  // time = 1000 + tsc * 3 / 4
+  conversion.shift = 2;
+  conversion.mult = 3;
+  conversion.zero = 1000;
+  recording.Add(RecordType::kTimeConv, 0, conversion);
+  AddSamples(recording);
+  EXPECT_THAT(Run(recording), ElementsAre("js: 700010 700091' f2000'", "js: old old' f2000'",
+                                          "js: new old' f2000'"));
+}
+
+TEST_F(JitAnalysisTest, ABadDumpNamesNothing) {
+  files_.elf["/home/me/jit-1.dump"] = {1, 2, 3};
+  FakeRecording recording(EventOfClock(1));
+  AddSamples(recording);
+  EXPECT_THAT(Run(recording), testing::Each("js: 700010 700091' f2000'"));
+}
+
+TEST_F(AnalysisTest, SymbolsOfTheKernelThatComeAndGo) {
+  FakeRecording recording;
+  recording.Comm(1, 1, "p");
+  perfdata::Ksymbol symbol;
+  symbol.addr = 0xffffffffc0001000;
+  symbol.len = 0x100;
+  symbol.ksym_type = 1;
+  symbol.name = "bpf_prog_0123456789abcdef_count";
+  recording.Add(RecordType::kKsymbol, 0, symbol);
+  recording.Chain({kContextKernel, 0xffffffffc0001010}, kKernelMode);
+  symbol.flags = 1;
+  recording.Add(RecordType::kKsymbol, 0, symbol);
+  recording.Chain({kContextKernel, 0xffffffffc0001010}, kKernelMode);
+  EXPECT_THAT(Run(recording),
+              ElementsAre("p: k:bpf_prog_0123456789abcdef_count", "p: k:ffffffffc0001010"));
+}
+
+TEST_F(AnalysisTest, AddressesOfGuestPrograms) {
+  constexpr uint16_t kGuestUser = 5;
+  FakeRecording recording;
+  perfdata::Mmap2 map;
+  map.pid = map.tid = 1;
+  map.addr = kBias + 0x1000;
+  map.len = 0x4000;
+  map.pgoff = TextOffset(files_.elf["/bin/prog"]);
+  map.prot = 5;
+  map.filename = "/bin/prog";
+  recording.Add(RecordType::kMmap2, kGuestUser, map);
+  recording.Comm(1, 1, "vm");
+  recording.Chain({perfdata::kContextGuestUser, kBias + 0x1010}, kGuestUser);
+  recording.Chain({kContextUser, kBias + 0x1010});
+  EXPECT_THAT(Run(recording), ElementsAre("vm: f1000", "vm: 555500001010"));
 }
 
 }  // namespace

@@ -26,9 +26,10 @@ const MapsAtTime* MapsFor(const PendingSample& pending, CpuMode mode) {
       return &pending.user;
     case CpuMode::kGuestKernel:
       return &pending.guest_kernel;
+    case CpuMode::kGuestUser:
+      return &pending.guest_user;
     case CpuMode::kUnknown:
     case CpuMode::kHypervisor:
-    case CpuMode::kGuestUser:
       return nullptr;
   }
   return nullptr;
@@ -219,10 +220,25 @@ void ChainBuilder::AddFrame(const PendingSample& pending, CodeAddress address, F
   const MapsAtTime* maps = MapsFor(pending, mode);
   if (maps == nullptr || maps->space == nullptr) return;
   const uint64_t lookup = address.LookupAddress().value;
-  if (!last_place_.Holds(maps->space->version(), lookup) && !FindPlace(*maps, lookup)) return;
+  const bool placed = last_place_.Holds(maps->space->version(), lookup) || FindPlace(*maps, lookup);
+  if (pending.jit != nullptr && mode == CpuMode::kUser && (!placed || last_place_.jit) &&
+      FindJitCode(pending, lookup, frame)) {
+    return;
+  }
+  if (!placed) return;
   frame.module = last_place_.module;
   frame.offset = FileOffset(address.avma.value - last_place_.offset_bias);
   frame.svma = Svma(address.avma.value - last_place_.bias);
+}
+
+bool ChainBuilder::FindJitCode(const PendingSample& pending, uint64_t lookup,
+                               AnalyzedFrame& frame) {
+  const session::JitCode* code = pending.jit->dump.Find(Avma(lookup), pending.jit_time);
+  if (code == nullptr) return false;
+  frame.module = pending.jit->module;
+  frame.svma = code->SvmaOf(frame.address.avma);
+  frame.offset = FileOffset(frame.svma.value);
+  return true;
 }
 
 bool ChainBuilder::FindPlace(const MapsAtTime& maps, uint64_t lookup) {
@@ -236,6 +252,7 @@ bool ChainBuilder::FindPlace(const MapsAtTime& maps, uint64_t lookup) {
   last_place_.module = entry->value.module;
   last_place_.offset_bias = entry->start - entry->value.offset.value;
   last_place_.bias = maps.unwind->mappings[index].bias;
+  last_place_.jit = entry->value.jit;
   return true;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analyze/analysis.h"
+#include "analyze/jit_codes.h"
 #include "perfdata/sample.h"
 #include "session/address_space.h"
 #include "unwind/unwind.h"
@@ -26,7 +27,10 @@ struct PendingSample {
   uint32_t event = 0;
   uint64_t branch_sample_type = 0;  // of its event
   StringInterner::Id comm = 0;
-  MapsAtTime user, kernel, guest_kernel;
+  MapsAtTime user, kernel, guest_user, guest_kernel;
+  // The code that a JIT compiler said it made, and the sample's time by its clock.
+  std::shared_ptr<const JitCodes> jit;
+  uint64_t jit_time = 0;
   unwind::Arch arch = unwind::Arch::kX86_64;
   uint64_t code_mask = 0;
   Endian endian = Endian::kLittle;
@@ -67,6 +71,7 @@ class ChainBuilder {
     uint64_t start = 0, end = 0;
     session::ModuleId module = session::kNoModule;
     uint64_t offset_bias = 0, bias = 0;  // avma - file offset, avma - svma
+    bool jit = false;                    // see session::Mapping
 
     [[nodiscard]] bool Holds(uint64_t of_version, uint64_t lookup) const {
       return version == of_version && lookup >= start && lookup < end;
@@ -77,6 +82,7 @@ class ChainBuilder {
   void AddUnwound(PendingSample& pending, std::vector<AnalyzedFrame>& out);
   void SpliceChain(const PendingSample& pending, size_t first, std::vector<AnalyzedFrame>& out);
   bool FindPlace(const MapsAtTime& maps, uint64_t lookup);
+  static bool FindJitCode(const PendingSample& pending, uint64_t lookup, AnalyzedFrame& frame);
   void AddFrame(const PendingSample& pending, CodeAddress address, unwind::FrameOrigin origin,
                 perfdata::CpuMode mode, std::vector<AnalyzedFrame>& out);
   [[nodiscard]] bool Full(const PendingSample& pending,

@@ -109,7 +109,8 @@ class ProfileSink : public AnalysisSink {
       }
       out.inlined = symbol.inlined;
       out.kernel = frame.kernel;
-      out.jit = module.key.kind == session::ModuleKind::kJit;
+      out.jit = module.key.kind == session::ModuleKind::kJit ||
+                module.key.kind == session::ModuleKind::kJitDump;
       known.ids.push_back(profile_.AddFrame(out));
     }
     if (frame.symbols.back().function != 0) return;

@@ -17,6 +17,7 @@ struct Mapping {
   FileOffset offset;  // file offset that the mapping's start shows
   uint32_t prot = 0;  // PROT_*; 0 if the record did not say (MMAP)
   bool executable = true;
+  bool jit = false;  // a JIT compiler may have put code here: the process's jitdump names it
 };
 // The mapping's part that begins n bytes later.
 inline void Advance(Mapping& mapping, uint64_t n) { mapping.offset = mapping.offset + n; }

@@ -20,24 +20,33 @@ bool IsAnonymous(std::string_view name, uint32_t flags) {
          name.starts_with("/SYSV") || name.starts_with("[anon");
 }
 
+// "…/jit-123.dump": a JIT compiler maps a page of its dump, executable, to tell that there is one.
+bool IsJitDump(std::string_view name) {
+  name = name.substr(name.rfind('/') + 1);
+  if (!name.starts_with("jit-") || !name.ends_with(".dump")) return false;
+  name.remove_prefix(4);
+  name.remove_suffix(5);
+  return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 }  // namespace
 
 ModuleName ClassifyMapping(std::string_view filename, uint32_t pid, bool executable,
                            uint32_t map_flags) {
   ModuleName name;
   if (IsVdso(filename)) {
-    name.key = {ModuleKind::kVdso, std::string(filename), {}, 0};
+    name.key = {ModuleKind::kVdso, std::string(filename), {}};
     return name;
   }
   if (filename == "[vsyscall]") {
-    name.key = {ModuleKind::kVsyscall, std::string(filename), {}, 0};
+    name.key = {ModuleKind::kVsyscall, std::string(filename), {}};
     return name;
   }
   if (IsAnonymous(filename, map_flags)) {
     if (executable) {
       name.key = {ModuleKind::kJit, "/tmp/perf-" + std::to_string(pid) + ".map", {}, pid};
     } else {
-      name.key = {ModuleKind::kAnonymous, std::string(filename), {}, 0};
+      name.key = {ModuleKind::kAnonymous, std::string(filename), {}};
     }
     return name;
   }
@@ -45,15 +54,17 @@ ModuleName ClassifyMapping(std::string_view filename, uint32_t pid, bool executa
     filename.remove_suffix(kDeleted.size());
     name.deleted = true;
   }
-  if (filename.starts_with("/memfd:")) {
+  if (executable && IsJitDump(filename)) {
+    name.key = {ModuleKind::kJitDump, std::string(filename), {}, pid};
+  } else if (filename.starts_with("/memfd:")) {
     name.key = {executable ? ModuleKind::kJit : ModuleKind::kAnonymous,
                 std::string(filename),
                 {},
                 executable ? pid : 0};
   } else if (filename.starts_with("[") || filename.starts_with("anon_inode:") || filename.empty()) {
-    name.key = {ModuleKind::kAnonymous, std::string(filename), {}, 0};
+    name.key = {ModuleKind::kAnonymous, std::string(filename), {}};
   } else {
-    name.key = {ModuleKind::kFile, std::string(filename), {}, 0};
+    name.key = {ModuleKind::kFile, std::string(filename), {}};
   }
   return name;
 }

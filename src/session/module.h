@@ -26,25 +26,31 @@ enum class ModuleKind : uint8_t {
   kVdso,
   kVsyscall,
   kJit,        // anonymous executable memory: a perf map may name it
+  kJitDump,    // jit-PID.dump: the code of a JIT compiler, by JitDump; svma is place in that file
   kAnonymous,  // //anon, [heap], [stack], /memfd:… and the like
 };
 
 // `path` is as the recording has it, without " (deleted)". Two modules differ if path, build-id or
-// kind do. For kJit the owner is `pid`, so that its perf map is found.
+// kind do, or the mount namespace that the path is in. For kJit and kJitDump the owner is `pid`, so
+// that its perf map is found.
 struct ModuleKey {
   ModuleKind kind = ModuleKind::kFile;
   std::string path;
   BuildId build_id;
   uint32_t pid = 0;
+  uint64_t mount_namespace = 0;  // its inode number (NAMESPACES record); 0: not recorded
   friend auto operator<=>(const ModuleKey&, const ModuleKey&) = default;
 };
 
 struct Module {
   ModuleKey key;
   bool deleted = false;  // the path ended in " (deleted)"
-  bool ksymbol = false;  // kKernelModule that is one symbol, named by its path (KSYMBOL record)
-  // Namespaces of the process that mapped it: whose /proc/PID/root holds the file.
+  // kKernelModule that is one symbol, named by its path (KSYMBOL record): a BPF program, a
+  // trampoline. Its svmas count from its start.
+  bool ksymbol = false;
+  // The process that mapped it first: whose /proc/PID/root holds the file.
   uint32_t first_pid = 0;
+  uint64_t mount_namespace = 0;  // of that process: inode number; 0: not recorded
   // Kernels and modules: where they are loaded. Their svmas are avmas, as kallsyms has them; who
   // looks into vmlinux or a .ko takes off what it was moved by.
   Avma kernel_start;

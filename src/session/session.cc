@@ -26,9 +26,13 @@ bool IsWanted(uint32_t type) {
     case RecordType::kComm:
     case RecordType::kFork:
     case RecordType::kExit:
+    case RecordType::kNamespaces:
     case RecordType::kKsymbol:
+    case RecordType::kCgroup:
     case RecordType::kHeaderBuildId:
       return true;
+      // BPF_EVENT has no address: what it loads is named by KSYMBOL records beside it. TEXT_POKE
+      // changes instructions of the kernel, not what they are part of.
     default:
       return type == perfdata::kRecordTypePacMask;
   }
@@ -85,6 +89,9 @@ struct Session::State {
   std::deque<uint32_t> exited;                   // tids, oldest first
   AddressSpacePtr kernel_maps = std::make_shared<AddressSpace>();
   AddressSpacePtr guest_kernel_maps = std::make_shared<AddressSpace>();
+  std::optional<AddressSpace::Entry> kernel;  // the kernel proper, as it was mapped last
+  std::unordered_map<uint32_t, std::unique_ptr<Process>> guest_processes;
+  std::unordered_map<uint64_t, std::string> cgroups;
 
   std::vector<Module> modules;
   std::map<std::pair<ModuleKey, bool>, ModuleId> module_ids;
@@ -98,11 +105,12 @@ struct Session::State {
   }
 
   void OnMmap(Session& session, const MmapEvent& mmap, CpuMode mode);
-  void OnUserMmap(Session& session, const MmapEvent& mmap);
+  void OnUserMmap(Session& session, const MmapEvent& mmap, Process& process);
   void OnKernelMmap(Session& session, const MmapEvent& mmap, bool guest);
   void OnComm(Session& session, const perfdata::Comm& comm, bool exec);
   void OnFork(Session& session, const perfdata::Task& task, bool exec);
   void OnExit(const perfdata::Task& task);
+  void OnNamespaces(Session& session, const perfdata::Namespaces& namespaces);
   void OnKsymbol(Session& session, const perfdata::Ksymbol& symbol);
   void OnBuildId(const perfdata::HeaderBuildId& id);
   void Forget(uint32_t tid);
@@ -149,8 +157,12 @@ void Session::Apply(const perfdata::Record& record) {
     } else {
       state_->OnExit(*task);
     }
+  } else if (const auto* namespaces = std::get_if<perfdata::Namespaces>(&record.body)) {
+    state_->OnNamespaces(*this, *namespaces);
   } else if (const auto* symbol = std::get_if<perfdata::Ksymbol>(&record.body)) {
     state_->OnKsymbol(*this, *symbol);
+  } else if (const auto* cgroup = std::get_if<perfdata::Cgroup>(&record.body)) {
+    state_->cgroups[cgroup->id] = cgroup->path;
   } else if (const auto* id = std::get_if<perfdata::HeaderBuildId>(&record.body)) {
     state_->OnBuildId(*id);
   } else if (const auto* mask = std::get_if<perfdata::PacMask>(&record.body)) {
@@ -166,18 +178,20 @@ void Session::State::OnMmap(Session& session, const MmapEvent& mmap, CpuMode mod
     case CpuMode::kGuestKernel:
       OnKernelMmap(session, mmap, /*guest=*/true);
       return;
+    case CpuMode::kGuestUser:
+      OnUserMmap(session, mmap, session.GuestProcessOf(mmap.pid));
+      return;
     default:
       if (mmap.pid == kKernelPid) {
         OnKernelMmap(session, mmap, /*guest=*/false);
       } else {
-        OnUserMmap(session, mmap);
+        OnUserMmap(session, mmap, session.ProcessOf(mmap.pid));
       }
   }
 }
 
-void Session::State::OnUserMmap(Session& session, const MmapEvent& mmap) {
+void Session::State::OnUserMmap(Session& session, const MmapEvent& mmap, Process& process) {
   ModuleName name = ClassifyMapping(mmap.filename, mmap.pid, mmap.executable, mmap.flags);
-  Process& process = session.ProcessOf(mmap.pid);
   if (process.exec_pending) {
     process.exec_pending = false;
     process.maps = std::make_shared<AddressSpace>();
@@ -195,9 +209,15 @@ void Session::State::OnUserMmap(Session& session, const MmapEvent& mmap) {
   }
   if (name.key.kind == ModuleKind::kFile) {
     name.key.build_id = mmap.build_id.empty() ? build_ids.Find(name.key.path) : mmap.build_id;
+    // Where it is not known what the file is, the same path is another file in another namespace.
+    if (name.key.build_id.empty()) name.key.mount_namespace = process.mount_namespace;
   }
   Mapping mapping;
   mapping.module = session.InternModule(name.key, name.deleted, mmap.pid);
+  Module& module = modules[mapping.module];
+  if (module.mount_namespace == 0) module.mount_namespace = process.mount_namespace;
+  if (name.key.kind == ModuleKind::kJitDump) process.jit_dump = mapping.module;
+  mapping.jit = name.key.kind == ModuleKind::kJit;
   mapping.offset = FileOffset(name.key.kind == ModuleKind::kVdso ? 0 : mmap.pgoff);
   mapping.prot = mmap.prot;
   mapping.executable = mmap.executable;
@@ -234,6 +254,7 @@ void Session::State::OnKernelMmap(Session& session, const MmapEvent& mmap, bool 
   // The kernel's range may span that of its modules, which then stay.
   std::vector<AddressSpace::Entry> keep;
   if (is_kernel) keep = writable.entries();
+  if (is_kernel && !guest) kernel = {mmap.start().value, mmap.end().value, mapping};
   writable.Assign(mmap.start(), mmap.end(), mapping);
   for (const AddressSpace::Entry& entry : keep) {
     if (modules[entry.value.module].key.kind != ModuleKind::kKernelModule) continue;
@@ -249,6 +270,7 @@ void Session::State::OnComm(Session& session, const perfdata::Comm& comm, bool e
   Process& process = session.ProcessOf(comm.pid);
   process.exec_pending = true;
   process.mask.reset();
+  process.jit_dump = kNoModule;
 }
 
 void Session::State::OnFork(Session& session, const perfdata::Task& task, bool exec) {
@@ -259,11 +281,15 @@ void Session::State::OnFork(Session& session, const perfdata::Task& task, bool e
     AddressSpacePtr maps = exec ? std::make_shared<AddressSpace>() : old.maps;
     const bool old_exec_pending = !exec && old.exec_pending;
     const std::optional<PointerMask> mask = exec ? std::nullopt : old.mask;
+    const ModuleId jit_dump = exec ? kNoModule : old.jit_dump;
+    const uint64_t mount_namespace = old.mount_namespace;
     Process& process = session.ProcessOf(task.pid);
     process.ppid = task.ppid;
     process.maps = std::move(maps);
     process.exec_pending = old_exec_pending;
     process.mask = mask;
+    process.jit_dump = jit_dump;
+    process.mount_namespace = mount_namespace;
   }
   Thread& thread = session.ThreadOf(task.pid, task.tid);
   if (parent.comm_set) {
@@ -302,6 +328,14 @@ void Session::State::Forget(uint32_t tid) {
   threads.erase(it);
 }
 
+// Of the namespaces (net, uts, ipc, pid, user, mnt, cgroup) only the one of mounts says where files
+// are.
+void Session::State::OnNamespaces(Session& session, const perfdata::Namespaces& namespaces) {
+  constexpr size_t kMount = 5;
+  if (namespaces.links.size() <= kMount) return;
+  session.ProcessOf(namespaces.pid).mount_namespace = namespaces.links[kMount].ino;
+}
+
 void Session::State::OnKsymbol(Session& session, const perfdata::Ksymbol& symbol) {
   constexpr uint16_t kUnregister = 1;
   const Avma start(symbol.addr);
@@ -309,6 +343,13 @@ void Session::State::OnKsymbol(Session& session, const perfdata::Ksymbol& symbol
   AddressSpace& maps = Writable(kernel_maps);
   if ((symbol.flags & kUnregister) != 0) {
     maps.Erase(start, end);
+    // What the kernel proper had there is there again.
+    if (kernel && kernel->start < end.value && kernel->end > start.value) {
+      const uint64_t first = std::max(kernel->start, start.value);
+      Mapping again = kernel->value;
+      Advance(again, first - kernel->start);
+      maps.Assign(Avma(first), Avma(std::min(kernel->end, end.value)), again);
+    }
     return;
   }
   ModuleKey key;
@@ -333,14 +374,25 @@ void Session::State::OnBuildId(const perfdata::HeaderBuildId& id) {
   }
 }
 
-Process& Session::ProcessOf(uint32_t pid) {
-  std::unique_ptr<Process>& process = state_->processes[pid];
+namespace {
+Process& FindOrMake(std::unordered_map<uint32_t, std::unique_ptr<Process>>& processes,
+                    uint32_t pid) {
+  std::unique_ptr<Process>& process = processes[pid];
   if (process == nullptr) {
     process = std::make_unique<Process>();
     process->pid = pid;
     process->maps = std::make_shared<AddressSpace>();
   }
   return *process;
+}
+}  // namespace
+
+Process& Session::ProcessOf(uint32_t pid) { return FindOrMake(state_->processes, pid); }
+Process& Session::GuestProcessOf(uint32_t pid) { return FindOrMake(state_->guest_processes, pid); }
+
+std::string_view Session::CgroupPath(uint64_t id) const {
+  const auto it = state_->cgroups.find(id);
+  return it == state_->cgroups.end() ? std::string_view() : it->second;
 }
 
 Thread& Session::ThreadOf(uint32_t pid, uint32_t tid) {
@@ -380,7 +432,9 @@ const AddressSpacePtr& Session::guest_kernel_maps() const { return state_->guest
 uint64_t Session::BiasOf(const AddressSpace::Entry& entry) {
   const Mapping& mapping = entry.value;
   CHECK(mapping.module < state_->modules.size());
-  switch (state_->modules[mapping.module].key.kind) {
+  const Module& module = state_->modules[mapping.module];
+  if (module.ksymbol) return entry.start - mapping.offset.value;
+  switch (module.key.kind) {
     case ModuleKind::kKernel:
     case ModuleKind::kKernelModule:
     case ModuleKind::kGuestKernel:
@@ -390,6 +444,7 @@ uint64_t Session::BiasOf(const AddressSpace::Entry& entry) {
     case ModuleKind::kFile:
     case ModuleKind::kVdso:
     case ModuleKind::kVsyscall:
+    case ModuleKind::kJitDump:
       break;
   }
   uint64_t moved = 0;  // svma - file offset

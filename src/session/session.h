@@ -46,7 +46,10 @@ struct Process {
   // user registers are those of the call.
   bool exec_pending = false;
   std::optional<PointerMask> mask;  // from the side band
-  uint32_t live_threads = 0;        // of those seen
+  ModuleId jit_dump = kNoModule;    // that it maps
+  // Inode number of its mount namespace, whose files its maps name; 0: not recorded.
+  uint64_t mount_namespace = 0;
+  uint32_t live_threads = 0;  // of those seen
 };
 
 struct Thread {
@@ -85,7 +88,12 @@ class Session {
   // Text of a thread's comm, ":TID" as perf shows where it is not known.
   [[nodiscard]] std::string CommOf(const Thread& thread) const;
 
-  // Kernel and modules; guests by machine pid (0: the one guest).
+  // A process of the guest; MMAP records say by their mode that they are of one.
+  Process& GuestProcessOf(uint32_t pid);
+  // The path of a control group that a CGROUP record named; empty if none did.
+  [[nodiscard]] std::string_view CgroupPath(uint64_t id) const;
+
+  // Kernel and modules, and BPF programs and trampolines while they exist (KSYMBOL).
   [[nodiscard]] const AddressSpacePtr& kernel_maps() const;
   [[nodiscard]] const AddressSpacePtr& guest_kernel_maps() const;
 

@@ -378,5 +378,98 @@ TEST_F(SessionTest, BadRecordsAreCounted) {
   EXPECT_EQ(counters_.Get("session.bad_record"), 1U);
 }
 
+Record MakeNamespaces(uint32_t pid, uint64_t mount) {
+  perfdata::Namespaces namespaces;
+  namespaces.pid = namespaces.tid = pid;
+  namespaces.links.resize(7, {3, 100});
+  namespaces.links[5].ino = mount;
+  return {static_cast<uint32_t>(RecordType::kNamespaces), 0, namespaces, {}};
+}
+
+TEST_F(SessionTest, APathIsAnotherFileInAnotherMountNamespace) {
+  session_.Apply(MakeNamespaces(1, 500));
+  session_.Apply(MakeNamespaces(2, 600));
+  session_.Apply(MakeTask(RecordType::kFork, 3, 2, 3, 2));
+  for (const uint32_t pid : {1u, 2u, 3u, 4u}) {
+    session_.Apply(MakeMmap2(pid, 0x1000, 0x1000, 0, "/bin/a"));
+  }
+  const auto module_of = [&](uint32_t pid) {
+    return session_.Find(*session_.ProcessOf(pid).maps, Avma(0x1000)).module;
+  };
+  EXPECT_NE(module_of(1), module_of(2));
+  EXPECT_EQ(module_of(2), module_of(3)) << "a child is in its parent's";
+  EXPECT_NE(module_of(1), module_of(4));
+  EXPECT_EQ(session_.modules()[module_of(1)].mount_namespace, 500U);
+  EXPECT_EQ(session_.modules()[module_of(3)].mount_namespace, 600U);
+  EXPECT_EQ(session_.modules()[module_of(4)].mount_namespace, 0U);
+  session_.Apply(Record{
+      static_cast<uint32_t>(RecordType::kNamespaces), 0, perfdata::Namespaces{1, 1, {{3, 1}}}, {}});
+  EXPECT_EQ(session_.ProcessOf(1).mount_namespace, 500U)
+      << "of an older kernel: no mount namespace";
+}
+
+TEST_F(SessionTest, GuestProcessesAreNotThoseOfTheHost) {
+  Record guest = MakeMmap2(1, 0x1000, 0x1000, 0, "/guest");
+  guest.misc = static_cast<uint16_t>(perfdata::CpuMode::kGuestUser);
+  session_.Apply(MakeMmap2(1, 0x1000, 0x1000, 0, "/host"));
+  session_.Apply(guest);
+  EXPECT_EQ(Where(1, 0x1000), "/host");
+  EXPECT_EQ(Where(*session_.GuestProcessOf(1).maps, 0x1000), "/guest");
+}
+
+TEST_F(SessionTest, ControlGroupsByTheirId) {
+  session_.Apply(Record{
+      static_cast<uint32_t>(RecordType::kCgroup), 0, perfdata::Cgroup{42, "/system.slice"}, {}});
+  EXPECT_EQ(session_.CgroupPath(42), "/system.slice");
+  EXPECT_EQ(session_.CgroupPath(43), "");
+}
+
+TEST_F(SessionTest, AnUnregisteredSymbolLeavesTheKernelThatWasThere) {
+  const uint64_t text = 0xffffffff81000000;
+  session_.Apply(MakeMmap(UINT32_MAX, text, 0x100000, text, "[kernel.kallsyms]_text", kKernel));
+  perfdata::Ksymbol symbol;
+  symbol.addr = text + 0x1000;
+  symbol.len = 0x100;
+  symbol.ksym_type = 2;
+  symbol.name = "ftrace_trampoline";
+  const Record load{static_cast<uint32_t>(RecordType::kKsymbol), 0, symbol, {}};
+  session_.Apply(load);
+  const AddressSpace* maps = session_.kernel_maps().get();
+  EXPECT_EQ(Where(*maps, text + 0x1010), "ftrace_trampoline");
+  EXPECT_EQ(session_.Find(*maps, Avma(text + 0x1010)).svma, Svma(0x10));
+  symbol.flags = 1;
+  session_.Apply(Record{static_cast<uint32_t>(RecordType::kKsymbol), 0, symbol, {}});
+  maps = session_.kernel_maps().get();
+  EXPECT_EQ(Where(*maps, text + 0x1010), "[kernel.kallsyms]");
+  EXPECT_EQ(session_.Find(*maps, Avma(text + 0x1010)).svma, Svma(text + 0x1010));
+}
+
+TEST_F(SessionTest, PatchedKernelTextStaysWhatItIs) {
+  const uint64_t text = 0xffffffff81000000;
+  session_.Apply(MakeMmap(UINT32_MAX, text, 0x100000, text, "[kernel.kallsyms]_text", kKernel));
+  const uint64_t version = session_.kernel_maps()->version();
+  perfdata::TextPoke poke;
+  poke.addr = text + 0x10;
+  session_.Apply(Record{static_cast<uint32_t>(RecordType::kTextPoke), 0, poke, {}});
+  session_.Apply(Record{static_cast<uint32_t>(RecordType::kBpfEvent), 0, perfdata::BpfEvent{}, {}});
+  EXPECT_EQ(session_.kernel_maps()->version(), version);
+}
+
+TEST_F(SessionTest, AJitDumpIsItsProcesss) {
+  session_.Apply(MakeMmap2(1, 0x1000, 0x1000, 0, "/tmp/jit-1.dump"));
+  const ModuleId dump = session_.ProcessOf(1).jit_dump;
+  ASSERT_NE(dump, kNoModule);
+  EXPECT_EQ(session_.modules()[dump].key.kind, ModuleKind::kJitDump);
+  EXPECT_EQ(session_.modules()[dump].key.pid, 1U);
+  session_.Apply(MakeTask(RecordType::kFork, 2, 1, 2, 1));
+  EXPECT_EQ(session_.ProcessOf(2).jit_dump, dump) << "a child has the code too";
+  session_.Apply(MakeComm(2, 2, "x", /*exec=*/true));
+  EXPECT_EQ(session_.ProcessOf(2).jit_dump, kNoModule);
+  session_.Apply(MakeMmap2(3, 0x1000, 0x1000, 0, "/tmp/jit-3.dump", kProtRw));
+  session_.Apply(MakeMmap2(3, 0x2000, 0x1000, 0, "/tmp/jit-x.dump"));
+  session_.Apply(MakeMmap2(3, 0x3000, 0x1000, 0, "/tmp/jit-.dump"));
+  EXPECT_EQ(session_.ProcessOf(3).jit_dump, kNoModule) << "somebody who reads one";
+}
+
 }  // namespace
 }  // namespace stackreel::session

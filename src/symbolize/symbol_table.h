@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "elf/image.h"
+#include "session/jit_dump.h"
 
 namespace stackreel::symbolize {
 
@@ -35,6 +36,9 @@ class SymbolTable {
   // perf-PID.map text: "START SIZE NAME" in hex; bad lines are counted in `bad_lines`.
   // Of several at one address the last stays.
   static SymbolTable FromPerfMap(std::string_view text, uint64_t* bad_lines);
+
+  // The codes of a jitdump, by place in its file. Names point into the dump.
+  static SymbolTable FromJitDump(const session::JitDump& dump);
 
   // The symbol that holds `svma`; null if none does. Of nested ones the innermost that has a size:
   // a label inside a function is the function's.

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
 #include "dwarf/source_index.h"
 #include "elf/image.h"
+#include "session/jit_dump.h"
 #include "symbolize/frame_cache.h"
 #include "symbolize/symbol_table.h"
 
@@ -33,6 +35,7 @@ struct ModuleState {
   bool table_ready = false;
   bool source_tried = false;
   std::unique_ptr<dwarf::SourceIndex> source;
+  std::unique_ptr<const session::JitDump> jit;  // of a kJitDump: points into files.main
   // By where the index keeps the text: many addresses share few names and files, and mangled names
   // are long.
   std::unordered_map<const char*, InternedName> source_names;
@@ -84,6 +87,7 @@ struct Symbolizer::State {
 
   ModuleState& ModuleOf(session::ModuleId id, const session::Module& module);
   void LoadTable(const session::Module& module, ModuleState& state);
+  void LoadJitDump(ModuleState& state, std::string& damage);
   void LoadSource(ModuleState& state);
   void PassOnCounters(ModuleState& state) const;
   InternedName NameOf(ModuleState& state, const SymbolRange& symbol);
@@ -92,6 +96,7 @@ struct Symbolizer::State {
   std::span<const SymbolizedFrame> Look(session::ModuleId id, const session::Module& module,
                                         Svma lookup);
   void AddSource(ModuleState& state, Svma lookup);
+  void AddJitLine(ModuleState& state, Svma lookup);
 
   ModuleFileProvider& provider;
   const SymbolizeOptions options;
@@ -106,7 +111,7 @@ ModuleState& Symbolizer::State::ModuleOf(session::ModuleId id, const session::Mo
   if (id >= modules.size()) modules.resize(id + size_t{1});
   if (modules[id] == nullptr) {
     modules[id] = std::make_unique<ModuleState>();
-    modules[id]->files = provider.FilesOf(module);
+    if (!module.ksymbol) modules[id]->files = provider.FilesOf(module);
     modules[id]->why = modules[id]->files.why;
   }
   return *modules[id];
@@ -127,6 +132,8 @@ void Symbolizer::State::LoadTable(const session::Module& module, ModuleState& st
   } else if (!files.text.empty()) {
     reference = AddressInKallsyms(files.text, module.reference_symbol);
     state.table = SymbolTable::FromKallsyms(std::move(files.text), KallsymsModule(module));
+  } else if (module.key.kind == session::ModuleKind::kJitDump) {
+    LoadJitDump(state, damage);
   } else {
     const std::optional<elf::Image> main = ParseImage(files.main, counters, damage);
     const std::optional<elf::Image> debug = ParseImage(files.debug, counters, damage);
@@ -149,6 +156,19 @@ void Symbolizer::State::LoadTable(const session::Module& module, ModuleState& st
   } else if (state.why.empty() && files.main != nullptr) {
     state.why = fmt::format("{}: has no symbols", files.main->name());
   }
+}
+
+void Symbolizer::State::LoadJitDump(ModuleState& state, std::string& damage) {
+  state.source_tried = true;  // it is no ELF file
+  if (state.files.main == nullptr) return;
+  Result<session::JitDump> dump = session::JitDump::Parse(state.files.main->bytes());
+  if (!dump) {
+    counters.Add("symbolize.bad_file");
+    damage = std::move(dump.error()).At(std::string(state.files.main->name())).ToString();
+    return;
+  }
+  state.jit = std::make_unique<const session::JitDump>(std::move(*dump));
+  state.table = SymbolTable::FromJitDump(*state.jit);
 }
 
 void Symbolizer::State::LoadSource(ModuleState& state) {
@@ -234,19 +254,35 @@ void Symbolizer::State::AddSource(ModuleState& state, Svma lookup) {
   }
 }
 
+void Symbolizer::State::AddJitLine(ModuleState& state, Svma lookup) {
+  const session::JitCode* code = state.jit->FindBySvma(lookup);
+  if (code == nullptr) return;
+  const std::span<const session::JitLine> lines = state.jit->LinesOf(*code);
+  const auto above = std::upper_bound(
+      lines.begin(), lines.end(), lookup.value - code->offset,
+      [](uint64_t offset, const session::JitLine& line) { return offset < line.offset; });
+  if (above == lines.begin()) return;
+  frames.front().file = strings.Intern((above - 1)->file);
+  frames.front().line = (above - 1)->line;
+}
+
 std::span<const SymbolizedFrame> Symbolizer::State::Look(session::ModuleId id,
                                                          const session::Module& module,
                                                          Svma lookup) {
   ModuleState& state = ModuleOf(id, module);
-  if (!state.table_ready) LoadTable(module, state);
+  if (!state.table_ready && !module.ksymbol) LoadTable(module, state);
   const Svma in_table = lookup + state.shift;
   frames.assign(1, SymbolizedFrame{});
-  if (const SymbolRange* symbol = state.table.Find(in_table); symbol != nullptr) {
+  if (module.ksymbol) {
+    frames[0].function = frames[0].mangled = strings.Intern(module.path());
+    frames[0].offset = lookup.value;
+  } else if (const SymbolRange* symbol = state.table.Find(in_table); symbol != nullptr) {
     const InternedName name = NameOf(state, *symbol);
     frames[0].function = name.function;
     frames[0].mangled = name.mangled;
     frames[0].offset = in_table - symbol->start;
   }
+  if (state.jit != nullptr && options.lines) AddJitLine(state, in_table);
   if (options.inlines || options.lines) AddSource(state, in_table);
   if (frames.back().function == 0) counters.Add("symbolize.unresolved_address");
   return cache.Insert(id, lookup.value, frames);

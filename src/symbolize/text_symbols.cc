@@ -1,4 +1,4 @@
-// Symbol tables that are text: /proc/kallsyms and perf maps.
+// Symbol tables that are no ELF symbol tables: /proc/kallsyms, perf maps, jitdumps.
 #include <elf.h>
 
 #include <charconv>
@@ -139,6 +139,19 @@ std::optional<uint64_t> AddressInKallsyms(std::string_view text, std::string_vie
     if (TakeWord(line) == name && line.empty()) return address;
   }
   return std::nullopt;
+}
+
+SymbolTable SymbolTable::FromJitDump(const session::JitDump& dump) {
+  SymbolTableBuilder builder;
+  for (const session::JitCode& code : dump.codes()) {
+    builder.Add({.start = code.offset,
+                 .end = code.offset + code.size,
+                 .name = code.name,
+                 .type = STT_FUNC,
+                 .binding = STB_GLOBAL});
+  }
+  builder.Settle(UnsizedEnd::kNextSymbol, AtOneAddress::kLast);
+  return std::move(builder).Build();
 }
 
 SymbolTable SymbolTable::FromPerfMap(std::string_view text, uint64_t* bad_lines) {

@@ -80,7 +80,7 @@ ElfSearch::ElfSearch(const SearchOptions& options) : options_(options) {
 
 std::vector<std::string> ElfSearch::RootsOf(uint32_t pid) const {
   std::vector<std::string> roots = options_.symfs;
-  if (options_.proc_root && pid != 0) roots.push_back(fmt::format("/proc/{}/root", pid));
+  if (pid != 0) roots.push_back(fmt::format("/proc/{}/root", pid));
   roots.emplace_back();
   return roots;
 }

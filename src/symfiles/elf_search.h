@@ -60,7 +60,8 @@ class ElfSearch {
                                                Reasons& reasons);
 
   [[nodiscard]] const SearchOptions& options() const { return options_; }
-  // Folders that stand for "/", in order: --symfs, the process's root, "" (this machine's).
+  // Folders that stand for "/", in order: --symfs, /proc/PID/root if `pid` is not 0, "" (this
+  // machine's).
   [[nodiscard]] std::vector<std::string> RootsOf(uint32_t pid) const;
 
  private:

@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "os/file.h"
 #include "symfiles/elf_search.h"
 #include "symfiles/kernel_files.h"
+#include "symfiles/mount_namespace.h"
 #include "symfiles/perf_map.h"
 #include "symfiles/symfiles.h"
 
@@ -42,6 +44,8 @@ class FileProvider : public symbolize::ModuleFileProvider {
       case ModuleKind::kJit:
       case ModuleKind::kAnonymous:
         return PerfMap(module);
+      case ModuleKind::kJitDump:
+        return JitDump(module);
     }
     return {};
   }
@@ -53,11 +57,28 @@ class FileProvider : public symbolize::ModuleFileProvider {
     return files;
   }
 
+  // Whose /proc/PID/root has the module's files; 0: nobody's, they are this process's too.
+  // `elsewhere` is set if they are in a namespace that nobody can show.
+  uint32_t RootPid(const Module& module, bool& elsewhere) const {
+    const uint64_t inode = module.mount_namespace;
+    if (inode == 0) return search_->options().proc_root ? module.first_pid : 0;
+    if (inode == MountNamespaceOf(0)) return 0;
+    const uint32_t pid = ProcessInMountNamespace(inode, module.first_pid);
+    elsewhere = pid == 0;
+    return pid;
+  }
+
   ModuleFiles Binary(const Module& module) {
     ModuleFiles files;
     Reasons reasons;
     const BuildId& id = module.key.build_id;
-    const auto main = search_->FindMain(module.path(), id, module.first_pid, reasons);
+    bool elsewhere = false;
+    const uint32_t pid = RootPid(module, elsewhere);
+    // Nothing would show that this machine's file of that path is another.
+    if (elsewhere && id.empty() && search_->options().symfs.empty()) {
+      return Nothing(module, "was in a mount namespace that is gone");
+    }
+    const auto main = search_->FindMain(module.path(), id, pid, reasons);
     std::optional<FoundFile> debug;
     if (!main || !HasDwarf(*main)) {
       BuildId debug_id = id;
@@ -66,7 +87,7 @@ class FileProvider : public symbolize::ModuleFileProvider {
           debug_id = image->ReadBuildId().value_or(BuildId());
         }
       }
-      debug = search_->FindDebug(main ? &*main : nullptr, debug_id, module.first_pid, reasons);
+      debug = search_->FindDebug(main ? &*main : nullptr, debug_id, pid, reasons);
     }
     if (main) files.main = main->image;
     if (debug) files.debug = debug->image;
@@ -84,6 +105,25 @@ class FileProvider : public symbolize::ModuleFileProvider {
       return ElfSearch::FindDwo(paths, name, comp_dir);
     };
     return files;
+  }
+
+  ModuleFiles JitDump(const Module& module) {
+    bool elsewhere = false;
+    const uint32_t pid = RootPid(module, elsewhere);
+    if (elsewhere) return Nothing(module, "was in a mount namespace that is gone");
+    std::string why = "not found";
+    for (const std::string& root : search_->RootsOf(pid)) {
+      const std::string path = root + module.path();
+      const Status ours = CheckOwner(path);
+      if (!ours && ours.error().kind != ErrorKind::kNotFound) why = ours.error().message;
+      if (!ours) continue;
+      auto file = os::MapFile(path);
+      if (!file) return Nothing(module, file.error().ToString());
+      ModuleFiles files;
+      files.main = std::move(*file);
+      return files;
+    }
+    return Nothing(module, why);
   }
 
   static ModuleFiles PerfMap(const Module& module) {

@@ -26,6 +26,14 @@ uint32_t InnermostPid(const std::string& status) {
   return pid;
 }
 
+Status CheckOwner(const std::string& path) {
+  struct stat info = {};
+  if (stat(path.c_str(), &info) != 0) return Fail(ErrorKind::kNotFound, path + ": not there");
+  if (info.st_uid == 0 || info.st_uid == geteuid()) return {};
+  return Fail(ErrorKind::kPermission,
+              fmt::format("{}: belongs to user {}, not to you or root", path, info.st_uid));
+}
+
 Result<std::string> ReadPerfMap(uint32_t pid) {
   std::vector<std::string> files;
   if (const auto status = os::ReadTextFile(fmt::format("/proc/{}/status", pid))) {
@@ -36,13 +44,9 @@ Result<std::string> ReadPerfMap(uint32_t pid) {
   files.push_back(fmt::format("/tmp/perf-{}.map", pid));
   Error last(ErrorKind::kNotFound, fmt::format("no perf map: {} is not there", files.back()));
   for (const std::string& file : files) {
-    struct stat info = {};
-    if (stat(file.c_str(), &info) != 0) continue;
-    if (info.st_uid != 0 && info.st_uid != geteuid()) {
-      last = Error(ErrorKind::kPermission,
-                   fmt::format("{}: belongs to user {}, not to you or root", file, info.st_uid));
-      continue;
-    }
+    const Status ours = CheckOwner(file);
+    if (!ours && ours.error().kind != ErrorKind::kNotFound) last = ours.error();
+    if (!ours) continue;
     auto text = os::ReadTextFile(file);
     if (text) return text;
     last = text.error();

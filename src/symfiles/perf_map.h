@@ -13,6 +13,10 @@ namespace stackreel::symfiles {
 // kNotFound if there is none.
 Result<std::string> ReadPerfMap(uint32_t pid);
 
+// kPermission if a file belongs to somebody else than this user or root, kNotFound if it is not
+// there: what a stranger wrote names nothing.
+Status CheckOwner(const std::string& path);
+
 // The last number of "NSpid:" in the text of /proc/PID/status: the process's number in its
 // innermost namespace; 0 if the text has none.
 uint32_t InnermostPid(const std::string& status);
