@@ -296,6 +296,18 @@ TEST(Unwinder, ReturnAddressInARegister) {
   EXPECT_EQ(p.Text(), "2010 2210r root");
 }
 
+// vfork: "pop %rdi; syscall" with the return address in rdi until it is pushed again.
+TEST(Unwinder, APoppedReturnAddressInARegister) {
+  FakeProcess p;
+  p.Function(0x2000, 0x40, CfaCode().DefCfaOffset(0).Register(16, 12));
+  p.Function(0x2100, 0x40, CfaCode().DefCfaOffset(16));
+  p.Function(0x2200, 0x40, CfaCode().Undefined(16));
+  p.SetPc(0x2010);
+  p.registers.Set(kPerfR8 + 4, p.Call(0x2110));
+  p.Stack({1, p.Call(0x2210), 2});
+  EXPECT_EQ(p.Text(), "2010 2110r 2210r root");
+}
+
 TEST(Unwinder, UndefinedFramePointerIsNotUsed) {
   FakeProcess p;
   p.Function(0x2000, 0x40, CfaCode().Undefined(6));

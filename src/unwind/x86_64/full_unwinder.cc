@@ -141,6 +141,7 @@ auto FullUnwinder<Cpu>::MakeRule(const UnwindModule& module, Svma pc, bool exact
   const dwarf::Row& row = rows.row();
   rule.kind = row.registers[Cpu::kIp].kind == RuleKind::kUndefined ? Rule::Kind::kOutermost
                                                                    : Rule::Kind::kRow;
+  rule.pc_in_register = row.registers[Cpu::kIp].kind == RuleKind::kRegister;
   rule.signal_frame = rule.kind == Rule::Kind::kRow && found.fde->cie.signal_frame;
   rule.cfa = row.cfa;
   for (uint8_t reg = 0; reg < Cpu::kRegisters; ++reg) {
@@ -167,7 +168,10 @@ std::optional<StackEnd> FullUnwinder<Cpu>::ApplyRow(const UnwindInput& input, co
   const FrameView view(input, state);
   const auto cfa = view.Cfa(rule.cfa, bias);
   if (!cfa) return view.Failure();
-  if (!rule.signal_frame && *cfa <= state.sp()) {
+  // A call pushed something: the caller's sp is above. Only what is interrupted right there may have
+  // popped its return address already, as vfork does, to keep it in a register.
+  const bool may_stay = state.exact && rule.pc_in_register && *cfa == state.sp();
+  if (!rule.signal_frame && !may_stay && *cfa <= state.sp()) {
     return *cfa == state.sp() ? StackEnd::kNoAdvance : StackEnd::kBadCfa;
   }
   State caller = state;

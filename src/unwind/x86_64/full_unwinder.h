@@ -49,6 +49,7 @@ class FullUnwinder {
     enum class Kind : uint8_t { kRow, kTrampoline, kOutermost, kScanned, kNoCfi, kBadCfi };
     Kind kind = Kind::kNoCfi;
     bool signal_frame = false;
+    bool pc_in_register = false;  // the caller's
     dwarf::CfaRule cfa;
     std::vector<std::pair<uint8_t, dwarf::RegisterRule>> registers;
     const SavedRegisters<Cpu>* trampoline = nullptr;
