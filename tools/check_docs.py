@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks the documents: links lead somewhere, ARCHITECTURE.md is short and tells of every folder,
-docs/counters.md explains every counter that the code names."""
+docs/counters.md explains every counter that the code names, docs/perf-differences.md every cause that
+the comparison with perf accepts."""
 
 import pathlib
 import re
@@ -9,6 +10,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 MAX_ARCHITECTURE_LINES = 150
+CAUSE = re.compile(r"^  ([a-z]+(?:-[a-z]+)+)  ", re.MULTILINE)
+CAUSE_ROW = re.compile(r"^\| ([a-z]+(?:-[a-z]+)+) \| [^0-9]", re.MULTILINE)
 COUNTER = re.compile(r'"((?:perfdata|session|unwind|cfi|dwarf|elf|symbolize|symfiles|analyze|record)'
                      r'\.[a-z0-9_.]+)"')
 
@@ -37,6 +40,10 @@ def main():
             for counter in COUNTER.findall(path.read_text()):
                 if f"`{counter}`" not in explained:
                     problems.append(f"docs/counters.md: nothing is said of {counter} ({path.name})")
+    accepted = set(CAUSE.findall((ROOT / "tests" / "compare_perf_script.py").read_text()))
+    told = set(CAUSE_ROW.findall((ROOT / "docs" / "perf-differences.md").read_text()))
+    for cause in sorted(accepted ^ told):
+        problems.append(f"docs/perf-differences.md and tests/compare_perf_script.py differ: {cause}")
     print("\n".join(problems) if problems else "docs: links lead somewhere, every folder is told of")
     return 1 if problems else 0
 
