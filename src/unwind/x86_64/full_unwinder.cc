@@ -168,8 +168,8 @@ std::optional<StackEnd> FullUnwinder<Cpu>::ApplyRow(const UnwindInput& input, co
   const FrameView view(input, state);
   const auto cfa = view.Cfa(rule.cfa, bias);
   if (!cfa) return view.Failure();
-  // A call pushed something: the caller's sp is above. Only what is interrupted right there may have
-  // popped its return address already, as vfork does, to keep it in a register.
+  // A call pushed something: the caller's sp is above. Only what is interrupted right there may
+  // have popped its return address already, as vfork does, to keep it in a register.
   const bool may_stay = state.exact && rule.pc_in_register && *cfa == state.sp();
   if (!rule.signal_frame && !may_stay && *cfa <= state.sp()) {
     return *cfa == state.sp() ? StackEnd::kNoAdvance : StackEnd::kBadCfa;
