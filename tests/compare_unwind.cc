@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "support/other_unwinders.h"
+#include "support/parting_cause.h"
 #include "support/recorded_stacks.h"
 #include "unwind/unwind.h"
 
@@ -111,11 +112,33 @@ Verdict Judge(const Chains& chains) {
   return chains.libdw == chains.libunwind ? Verdict::kLonger : Verdict::kHasAgreed;
 }
 
-// The frame behind which chains part, as the cause to count by.
+// How many frames all three begin with.
+size_t CommonFrames(const Chains& chains) {
+  return std::min(CommonPrefix(chains.ours, chains.libdw),
+                  CommonPrefix(chains.ours, chains.libunwind));
+}
+
+// What another chain does where ours has frame `at`.
+const char* GoesOn(const Chains& chains, const Chain& other, size_t at) {
+  if (other == chains.ours) return "as ours";
+  if (other.size() <= at) return "ends";
+  const auto begin = other.begin() + static_cast<std::ptrdiff_t>(at);
+  if (HasAll(chains.ours, begin, other.end())) return "skips frames";
+  return CommonPrefix(other, chains.ours) > at ? "parts later" : "goes elsewhere";
+}
+
+// Why chains part, to count by.
 std::string Cause(const RecordedStack& stack, const Chains& chains) {
-  const size_t with_libdw = CommonPrefix(chains.ours, chains.libdw);
-  const size_t with_libunwind = CommonPrefix(chains.ours, chains.libunwind);
-  const size_t at = std::min(with_libdw, with_libunwind);
+  const size_t at = CommonFrames(chains);
+  return fmt::format("{}: libdw {}, libunwind {}, ours to {}",
+                     PartingCauseName(FindPartingCause(stack, chains.frames, at)),
+                     GoesOn(chains, chains.libdw, at), GoesOn(chains, chains.libunwind, at),
+                     unwind::StackEndName(chains.end));
+}
+
+// The frame behind which chains part, and what follows.
+std::string PartingPlace(const RecordedStack& stack, const Chains& chains) {
+  const size_t at = CommonFrames(chains);
   const auto next = [&](const Chain& chain) {
     return at < chain.size() ? Place(stack, chain[at]) : std::string("(end)");
   };
@@ -197,7 +220,8 @@ int Run(const char* path, size_t examples) {
   });
 
   std::map<Verdict, size_t> verdicts;
-  std::map<Verdict, std::map<std::string, size_t>> causes;
+  std::map<Verdict, std::map<std::string, size_t>> places;
+  std::map<std::string, size_t> causes;
   for (size_t i = 0; i < all.size(); ++i) {
     const RecordedStack& stack = (*recording)->stacks[i];
     Chains& chains = all[i];
@@ -211,26 +235,30 @@ int Run(const char* path, size_t examples) {
     ++verdicts[verdict];
     const std::string last = chains.ours.empty() ? "(nothing)" : Place(stack, chains.ours.back());
     ++ends[chains.end][fmt::format("in {}", last)];
-    if (verdict != Verdict::kAllSame) ++causes[verdict][Cause(stack, chains)];
+    if (verdict == Verdict::kAllSame) continue;
+    ++causes[Cause(stack, chains)];
+    ++places[verdict][PartingPlace(stack, chains)];
   }
 
   fmt::print("{}: {} stacks\n", path, all.size());
   time_ours.Print("ours");
   time_libdw.Print("libdw");
   time_libunwind.Print("libunwind");
-  for (const auto& [end, places] : ends) {
+  for (const auto& [end, last] : ends) {
     size_t count = 0;
-    for (const auto& [place, n] : places) count += n;
+    for (const auto& [place, n] : last) count += n;
     fmt::print("  ends: {:<26} {:>9}\n", unwind::StackEndName(end), count);
-    if (end != unwind::StackEnd::kDumpExhausted) PrintMost(places, examples);
+    if (end != unwind::StackEnd::kDumpExhausted) PrintMost(last, examples);
   }
   size_t bad = 0;
   for (const auto& [verdict, count] : verdicts) {
     fmt::print("  {:<42} {:>9} {:>8.3f} %\n", VerdictName(verdict), count,
                100.0 * static_cast<double>(count) / static_cast<double>(all.size()));
     if (verdict == Verdict::kOursDiffers) bad = count;
-    PrintMost(causes[verdict], examples);
+    PrintMost(places[verdict], examples);
   }
+  if (!causes.empty()) fmt::print("  why chains part:\n");
+  PrintMost(causes, SIZE_MAX);
   return bad * 1000 > all.size() ? 1 : 0;
 }
 

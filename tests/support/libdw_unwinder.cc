@@ -48,13 +48,8 @@ bool SetRegistersOf(Dwfl_Thread* thread, const unwind::Registers& registers) {
 bool SetRegisters(Dwfl_Thread* thread, void* arg) {
   const RecordedStack& stack = *static_cast<Current*>(arg)->stack;
   if (stack.input.arch == unwind::Arch::kX86) {
-    // The i386 backend wants 8 registers; the pc goes apart.
-    Dwarf_Word values[8];
-    for (unsigned i = 0; i < 8; ++i) {
-      values[i] = stack.input.registers.values[Cpu32::kPerfOfDwarf[i]];
-    }
-    dwfl_thread_state_register_pc(thread, stack.input.registers.values[8]);
-    return dwfl_thread_state_registers(thread, 0, 8, values);
+    dwfl_thread_state_register_pc(thread, stack.input.registers.values[unwind::x86_64::kPerfIp]);
+    return SetRegistersOf<Cpu32>(thread, stack.input.registers);
   }
   return SetRegistersOf<Cpu64>(thread, stack.input.registers);
 }

@@ -19,7 +19,8 @@ int FindProcInfo(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t* info, i
                  void* arg) {
   const auto& stack = *static_cast<const RecordedStack*>(arg);
   const unwind::UnwindMapping* mapping = stack.maps->maps.Find(ip);
-  if (mapping == nullptr || mapping->module == nullptr) return -UNW_EINVAL;
+  // Not -UNW_EINVAL: only without information does libunwind follow frame pointers.
+  if (mapping == nullptr || mapping->module == nullptr) return -UNW_ENOINFO;
   const elf::Image& image = *mapping->module->image();
   for (const elf::Segment& segment : image.segments()) {
     if (segment.type != kPtGnuEhFrame) continue;
