@@ -1,6 +1,6 @@
 // Any bytes as a recording, all the way: reader → sorter → session → frames → profile → report,
-// script and dump. The modules that it maps are one made-up binary with symbols and CFI, a kernel
-// and a perf map, so that addresses are unwound and named.
+// script and dump. The modules that it maps are one made-up binary with symbols and CFI, a kernel,
+// a perf map and a jitdump, so that addresses are unwound and named.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,6 +14,7 @@
 #include "base/memory_io.h"
 #include "perfdata/dump.h"
 #include "perfdata/reader.h"
+#include "session/fake_jit_dump.h"
 #include "session/session.h"
 #include "views/script_text.h"
 #include "views/text_report.h"
@@ -31,6 +32,9 @@ class AnyFiles : public symbolize::ModuleFileProvider {
       case session::ModuleKind::kVdso:
         files.main = binary_;
         break;
+      case session::ModuleKind::kJitDump:
+        files.main = jit_dump_;
+        break;
       case session::ModuleKind::kJit:
         files.text = "1000 100 jit_a\n1100 100 jit_b\n7f0000000000 100000 jit_c\n";
         files.text_is_perf_map = true;
@@ -44,7 +48,17 @@ class AnyFiles : public symbolize::ModuleFileProvider {
   }
 
  private:
+  static std::vector<uint8_t> MakeJitDump() {
+    session::FakeJitDump dump;
+    dump.Lines(1, 0x1000, {{0x1000, 1, "a.js"}, {0x1010, 2, "a.js"}});
+    dump.Load(1, 0x1000, 0x100, "one", 0);
+    dump.Load(1'000'000, 0x1080, 0x100, "two", 1);
+    dump.Load(2, 0x7f0000000000, 0x100000, "three", 2);
+    return dump.Take();
+  }
+
   FileImagePtr binary_ = std::make_shared<MemoryImage>(analyze::MakeFile(), "binary");
+  FileImagePtr jit_dump_ = std::make_shared<MemoryImage>(MakeJitDump(), "jit-1.dump");
 };
 
 class ScriptSink : public analyze::AnalysisSink {
@@ -102,7 +116,7 @@ void Script(ByteView bytes, AnyFiles& files) {
   MemorySource source(bytes);
   auto reader = perfdata::Reader::Open(source);
   if (!reader) return;
-  analyze::BackwardExecutor executor;
+  InlineExecutor executor;
   analyze::AnalysisOptions options;
   options.max_frames = ScriptSink::kMaxFrames;
   analyze::Analysis analysis(**reader, files, executor, options);
@@ -124,7 +138,7 @@ void Dump(ByteView bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const stackreel::ByteView bytes(data, size);
-  stackreel::AnyFiles files;
+  static stackreel::AnyFiles files;
   stackreel::Report(bytes, files);
   stackreel::Script(bytes, files);
   stackreel::Dump(bytes);

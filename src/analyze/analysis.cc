@@ -306,7 +306,11 @@ Status Analysis::State::Deliver(const PendingSample& pending, std::vector<Analyz
 
 std::shared_ptr<const unwind::UnwindModule> Analysis::State::LoadUnwindModule(
     session::ModuleId id) {
-  return options.unwind ? images.UnwindModuleOf(id) : nullptr;
+  if (!options.unwind) return nullptr;
+  const session::Module& module = session.modules()[id];
+  if (module.key.kind != session::ModuleKind::kJit) return images.UnwindModuleOf(id);
+  const auto codes = jit_codes.Get(session, session.ProcessOf(module.key.pid).jit_dump);
+  return codes == nullptr ? nullptr : codes->frames;
 }
 
 std::vector<session::LoadSegment> Analysis::State::Segments(const session::Module& module) {

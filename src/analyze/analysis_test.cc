@@ -487,6 +487,41 @@ TEST_F(JitAnalysisTest, TimesOfTheCpusCounterAreConverted) {
                                           "js: new old' f2000'"));
 }
 
+TEST_F(JitAnalysisTest, StacksAreUnwoundByItsCallFrameInformation) {
+  constexpr uint64_t kStart = 0x700000;
+  constexpr uint64_t kSize = 0x13;
+  // The caller's return address is three words up, and no frame pointer leads there.
+  dwarf::FrameBuilder frames(Svma(kStart + 0x18));
+  dwarf::NewCie cie;
+  cie.augmentation = "zR";
+  cie.fde_encoding = 0x1b;  // DW_EH_PE_pcrel | sdata4
+  frames.AddFde(frames.AddCie(cie), kStart, kSize, dwarf::CfaCode().DefCfaOffset(32));
+  session::FakeJitDump dump;
+  dump.UnwindingInfo(1, frames.view());
+  dump.Load(1, kStart, kSize, "jitted", 0);
+  files_.elf["/home/me/jit-1.dump"] = dump.Take();
+
+  FakeRecording recording(
+      {MakeEvent(kPlainSample | perfdata::kSampleRegsUser | perfdata::kSampleStackUser, 1, "e")});
+  recording.Mmap(1, kStart, 0x1000, 0, "//anon");
+  recording.Mmap(1, 0x800000, 0x1000, 0, "/home/me/jit-1.dump");
+  MapProgram(recording);
+  recording.Comm(1, 1, "js");
+  perfdata::Sample sample;
+  sample.regs_user.abi = 2;
+  sample.regs_user.mask = kRegisterMask;
+  std::vector<uint64_t> registers(20);
+  registers[kSpIndex] = 0x7ffd0000;
+  registers[kIpIndex] = kStart + 4;
+  const std::vector<uint8_t> register_words = recording.Words(registers);
+  sample.regs_user.values = perfdata::U64Array(register_words, Endian::kLittle);
+  const std::vector<uint8_t> stack = recording.Words({1, 2, 3, kBias + 0x1010, kBias + 0x4010, 0});
+  sample.stack_user = stack;
+  sample.stack_user_size = 4096;
+  recording.Sample(sample);
+  EXPECT_THAT(Run(recording), ElementsAre("js: jitted f1000' start' | root"));
+}
+
 TEST_F(JitAnalysisTest, ABadDumpNamesNothing) {
   files_.elf["/home/me/jit-1.dump"] = {1, 2, 3};
   FakeRecording recording(EventOfClock(1));

@@ -1,5 +1,7 @@
 #include "analyze/jit_codes.h"
 
+#include "analyze/jit_frames.h"
+
 namespace stackreel::analyze {
 
 std::shared_ptr<const JitCodes> JitCodesCache::Get(const session::Session& session,
@@ -12,7 +14,9 @@ std::shared_ptr<const JitCodes> JitCodesCache::Get(const session::Session& sessi
   Result<session::JitDump> dump = session::JitDump::Parse(file->bytes());
   if (!dump) return nullptr;
   counters_.Add("analyze.bad_jitdump_record", dump->bad_records());
-  it->second = std::make_shared<const JitCodes>(JitCodes{file, std::move(*dump), id});
+  auto frames = MakeJitFrames(*dump);
+  it->second =
+      std::make_shared<const JitCodes>(JitCodes{file, std::move(*dump), id, std::move(frames)});
   return it->second;
 }
 

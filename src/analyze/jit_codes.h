@@ -14,6 +14,7 @@
 #include "session/jit_dump.h"
 #include "session/session.h"
 #include "symbolize/symbolizer.h"
+#include "unwind/unwind.h"
 
 namespace stackreel::analyze {
 
@@ -22,6 +23,7 @@ struct JitCodes {
   FileImagePtr file;  // `dump` points into it
   session::JitDump dump;
   session::ModuleId module = session::kNoModule;
+  std::shared_ptr<const unwind::UnwindModule> frames;  // null: it has no call-frame information
 };
 
 class JitCodesCache {

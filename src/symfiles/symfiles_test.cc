@@ -19,6 +19,7 @@
 #include "symfiles/debuginfod.h"
 #include "symfiles/elf_search.h"
 #include "symfiles/kernel_files.h"
+#include "symfiles/mount_namespace.h"
 #include "symfiles/perf_map.h"
 
 namespace stackreel::symfiles {
@@ -340,6 +341,48 @@ TEST_F(SymfilesTest, KallsymsOfTheModuleOnly) {
   EXPECT_EQ(LinesOfModule("1 T a\n2 t b\t[m]\n3 t c [n]\n", "m"), "2 t b\t[m]\n");
   EXPECT_TRUE(HidesAddresses("0000000000000000 T a\n0000000000000000 t b\n"));
   EXPECT_FALSE(HidesAddresses("0000000000000000 A a\nffffffff81000000 t b\n"));
+}
+
+TEST(MountNamespace, IsOfAProcessThatIsThere) {
+  const uint64_t own = MountNamespaceOf(0);
+  ASSERT_NE(own, 0U);
+  const auto pid = static_cast<uint32_t>(getpid());
+  EXPECT_EQ(MountNamespaceOf(pid), own);
+  EXPECT_EQ(ProcessInMountNamespace(own, pid), pid);
+  EXPECT_NE(ProcessInMountNamespace(own, UINT32_MAX), 0U) << "another shows the same files";
+  EXPECT_EQ(ProcessInMountNamespace(0, pid), 0U);
+  EXPECT_EQ(ProcessInMountNamespace(UINT64_MAX, pid), 0U);
+}
+
+TEST(MountNamespace, FilesOfOneThatIsGoneAreNotTakenFromHere) {
+  SearchOptions options;
+  options.debuginfod = false;
+  const auto provider = MakeFileProvider(options);
+  session::Module module;
+  module.key.path = "/proc/self/exe";
+  EXPECT_NE(provider->FilesOf(module).main, nullptr);
+  module.mount_namespace = UINT64_MAX;
+  const symbolize::ModuleFiles files = provider->FilesOf(module);
+  EXPECT_EQ(files.main, nullptr);
+  EXPECT_EQ(files.why, "/proc/self/exe: was in a mount namespace that is gone");
+  module.mount_namespace = MountNamespaceOf(0);
+  EXPECT_NE(provider->FilesOf(module).main, nullptr);
+}
+
+TEST(JitDumpFiles, AreOnlyBelievedIfTheyAreOurs) {
+  const auto provider = MakeFileProvider({});
+  session::Module module;
+  module.key.kind = session::ModuleKind::kJitDump;
+  module.key.path = testing::TempDir() + "jit-77.dump";
+  EXPECT_EQ(provider->FilesOf(module).why, module.key.path + ": not found");
+  ASSERT_TRUE(std::ofstream(module.key.path) << "JiTD");
+  EXPECT_NE(provider->FilesOf(module).main, nullptr);
+  if (geteuid() == 0) {
+    ASSERT_EQ(chown(module.key.path.c_str(), 12345, 12345), 0);
+    EXPECT_EQ(provider->FilesOf(module).main, nullptr);
+    EXPECT_THAT(provider->FilesOf(module).why, testing::HasSubstr("belongs to user 12345"));
+  }
+  std::filesystem::remove(module.key.path);
 }
 
 }  // namespace

@@ -108,6 +108,12 @@ std::shared_ptr<const UnwindModule> UnwindModule::Make(const elf::Image* image,
                                               std::move(owned));
 }
 
+std::shared_ptr<const UnwindModule> UnwindModule::OfSections(const dwarf::FrameSections& sections,
+                                                             std::vector<elf::SectionBytes> owned) {
+  return std::make_shared<const UnwindModule>(dwarf::FrameTable(sections), nullptr, NextSerial(),
+                                              std::move(owned));
+}
+
 UnwindModule::UnwindModule(dwarf::FrameTable frames, const elf::Image* image, uint32_t serial,
                            std::vector<elf::SectionBytes> owned)
     : frames_(std::move(frames)), image_(image), serial_(serial), owned_(std::move(owned)) {}

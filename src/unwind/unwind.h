@@ -99,6 +99,9 @@ class UnwindModule {
   // too.
   static std::shared_ptr<const UnwindModule> Make(const elf::Image* image,
                                                   const elf::Image* debug_image);
+  // A module of call-frame information that is in no file, with the bytes that `sections` views.
+  static std::shared_ptr<const UnwindModule> OfSections(const dwarf::FrameSections& sections,
+                                                        std::vector<elf::SectionBytes> owned);
   [[nodiscard]] const dwarf::FrameTable& frames() const { return frames_; }
   // Bytes of the file at a svma, for signal trampolines and expression reads.
   [[nodiscard]] ByteView BytesAt(Svma svma) const;
@@ -115,7 +118,7 @@ class UnwindModule {
   dwarf::FrameTable frames_;
   const elf::Image* image_;
   uint32_t serial_;
-  std::vector<elf::SectionBytes> owned_;  // decompressed .debug_frame
+  std::vector<elf::SectionBytes> owned_;  // what frames_ views and no image has
 };
 
 // One executable (or readable) range of a process.
