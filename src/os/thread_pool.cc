@@ -1,9 +1,13 @@
 #include "os/thread_pool.h"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -18,7 +22,9 @@ class ThreadPool : public Executor {
   explicit ThreadPool(size_t concurrency) {
     threads_.reserve(concurrency - 1);
     for (size_t worker = 1; worker < concurrency; ++worker) {
-      threads_.emplace_back([this, worker] { ThreadMain(worker); });
+      auto thread = StartThread([this, worker] { ThreadMain(worker); });
+      if (!thread) break;  // those that are there do the work
+      threads_.push_back(*std::move(thread));
     }
   }
   ThreadPool(const ThreadPool&) = delete;
@@ -84,6 +90,14 @@ class ThreadPool : public Executor {
 };
 
 }  // namespace
+
+Result<std::thread> StartThread(std::function<void()> work) {
+  try {
+    return std::thread(std::move(work));
+  } catch (const std::system_error& error) {
+    return Fail(ErrorKind::kIo, fmt::format("cannot start a thread: {}", error.what()));
+  }
+}
 
 std::unique_ptr<Executor> MakeThreadPool(size_t threads) {
   if (threads == 0) threads = AvailableCpuCount();

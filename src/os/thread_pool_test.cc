@@ -1,8 +1,12 @@
 #include "os/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace stackreel::os {
@@ -26,6 +30,30 @@ TEST(ThreadPool, RunsEachIndexOnceAndNoWorkerTwiceAtATime) {
     }
   }
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need the address space
+// In a process of its own, whose address space has room for a few threads' stacks only.
+[[noreturn]] void RunWithoutRoomForThreads() {
+  const rlimit limit = {.rlim_cur = rlim_t{256} << 20, .rlim_max = rlim_t{256} << 20};
+  if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
+  auto pool = MakeThreadPool(1000);
+  std::atomic<int> runs = 0;
+  pool->ParallelFor(5000, [&](size_t, size_t worker) {
+    if (worker < pool->concurrency()) ++runs;
+  });
+  pool.reset();
+  std::vector<std::thread> threads;
+  while (true) {
+    auto thread = StartThread([] { pause(); });
+    if (!thread) break;
+    threads.push_back(*std::move(thread));
+  }
+  _exit(runs == 5000 && threads.size() < 1000 ? 0 : 1);
+}
+TEST(ThreadPool, MakesDoWithFewerThreadsThanAskedFor) {
+  EXPECT_EXIT(RunWithoutRoomForThreads(), testing::ExitedWithCode(0), "");
+}
+#endif
 
 TEST(ThreadPool, ReallyRunsSeveralAtOnce) {
   auto pool = MakeThreadPool(3);

@@ -192,7 +192,8 @@ class Recording {
   std::unique_ptr<RoundQueue> queue_;
   std::unique_ptr<Executor> readers_, unwinders_;
   std::unique_ptr<RoundProcessor> processor_;
-  Counters counters_;
+  Counters counters_;            // of the thread that empties the rings
+  Counters processor_counters_;  // of the one that works rounds off
 
   std::vector<uint32_t> cpus_;
   Clock::time_point start_, next_cpu_check_;
@@ -295,7 +296,7 @@ Result<std::unique_ptr<RoundProcessor>> Recording::MakeProcessor() {
   constexpr size_t kMostUnwinders = 8;
   const size_t unwinders = std::min<size_t>(os::AvailableCpuCount(), kMostUnwinders);
   unwinders_ = os::MakeThreadPool(options.unwind_live ? unwinders : 1);
-  return RoundProcessor::Create(options, set_->events(), *queue_, *unwinders_, counters_);
+  return RoundProcessor::Create(options, set_->events(), *queue_, *unwinders_, processor_counters_);
 }
 
 Status Recording::StartTarget() {
@@ -475,7 +476,7 @@ Result<RecordSummary> Recording::Run() {
   TRY(Prepare());
   TRY_ASSIGN(processor_, MakeProcessor());
   Status worked;
-  std::thread worker([&] { worked = processor_->Run(); });
+  TRY_ASSIGN(std::thread worker, os::StartThread([&] { worked = processor_->Run(); }));
   Status recorded = StartTarget();
   const bool started = recorded.has_value();
   if (started) recorded = Loop();
@@ -533,6 +534,7 @@ RecordSummary Recording::Summarise(const Status& worked) {
   summary.fallback = fallback_;
   if (child_ != nullptr && !cut_short_) summary.exit_code = child_->Wait(/*block=*/false);
   counters_.Add("record.spilled_bytes", queue_->spilled_bytes());
+  counters_.Merge(processor_counters_);
   summary.counters = counters_;
   summary.ended_by = worked ? ended_by_ : worked.error().message;
   summary.files = totals.files;
