@@ -1,6 +1,6 @@
 // Everything that is read from an ELF file, and the symbol table made of it.
-#include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "base/check.h"
 #include "elf/image.h"
@@ -33,11 +33,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   (void)image->ReadSymtab();
   (void)image->ReadDynsym();
   const SymbolTable table = SymbolTable::FromElf(&*image, nullptr);
-  CHECK(std::ranges::is_sorted(table.symbols(), {}, &SymbolRange::start));
-  for (const SymbolRange& symbol : table.symbols()) {
+  Svma last;
+  for (size_t i = 0; i < table.size(); ++i) {
+    const SymbolRange symbol = table.At(i);
+    CHECK(last <= symbol.start);
+    last = symbol.start;
     for (const Svma svma : {symbol.start, symbol.end, symbol.start + 1}) {
-      const SymbolRange* found = table.Find(svma);
-      CHECK(found == nullptr || (found->start <= svma && svma < found->end));
+      const std::optional<SymbolRange> found = table.Find(svma);
+      CHECK(!found || (found->start <= svma && svma < found->end));
     }
   }
   return 0;

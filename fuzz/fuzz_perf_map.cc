@@ -1,20 +1,25 @@
 // perf maps and kallsyms. The first byte says which.
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "base/check.h"
 #include "symbolize/symbol_table.h"
 
+using stackreel::Svma;
 using stackreel::symbolize::SymbolRange;
 using stackreel::symbolize::SymbolTable;
 
 namespace {
 
 void Verify(const SymbolTable& table) {
-  CHECK(std::ranges::is_sorted(table.symbols(), {}, &SymbolRange::start));
-  for (const SymbolRange& symbol : table.symbols()) {
-    const SymbolRange* found = table.Find(symbol.start);
-    CHECK(found == nullptr || (found->start <= symbol.start && symbol.start < found->end));
+  Svma last;
+  for (size_t i = 0; i < table.size(); ++i) {
+    const SymbolRange symbol = table.At(i);
+    CHECK(last <= symbol.start);
+    last = symbol.start;
+    const std::optional<SymbolRange> found = table.Find(symbol.start);
+    CHECK(!found || (found->start <= symbol.start && symbol.start < found->end));
   }
 }
 
@@ -27,11 +32,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     uint64_t bad_lines = 0;
     const SymbolTable table = SymbolTable::FromPerfMap(text, &bad_lines);
     const auto newlines = static_cast<uint64_t>(std::ranges::count(text, '\n'));
-    CHECK(table.symbols().size() + bad_lines <= newlines + 1);
+    CHECK(table.size() + bad_lines <= newlines + 1);
     Verify(table);
   } else {
-    Verify(SymbolTable::FromKallsyms(std::string(text), ""));
-    Verify(SymbolTable::FromKallsyms(std::string(text), "mod"));
+    Verify(SymbolTable::FromKallsyms(text, ""));
+    Verify(SymbolTable::FromKallsyms(text, "mod"));
   }
   return 0;
 }

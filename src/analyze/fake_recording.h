@@ -172,8 +172,8 @@ class FakeFiles : public symbolize::ModuleFileProvider {
   symbolize::ModuleFiles FilesOf(const session::Module& module) override {
     symbolize::ModuleFiles files;
     if (module.path() == "[kernel.kallsyms]") {
-      files.text =
-          "ffffffff81000000 T _text\nffffffff81000100 T k_inner\nffffffff81000200 T k_outer\n";
+      files.kallsyms = std::make_shared<TextImage>(
+          "ffffffff81000000 T _text\nffffffff81000100 T k_inner\nffffffff81000200 T k_outer\n");
     } else if (const auto it = elf.find(module.path()); it != elf.end()) {
       files.main = std::make_shared<MemoryImage>(it->second, module.path());
     } else {

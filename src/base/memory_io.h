@@ -79,4 +79,17 @@ class MemoryImage : public FileImage {
   std::string name_;
 };
 
+// The same of text.
+class TextImage : public FileImage {
+ public:
+  explicit TextImage(std::string text, std::string name = "memory")
+      : text_(std::move(text)), name_(std::move(name)) {}
+  [[nodiscard]] std::string_view name() const override { return name_; }
+  [[nodiscard]] ByteView bytes() const override { return AsBytes(text_); }
+
+ private:
+  std::string text_;
+  std::string name_;
+};
+
 }  // namespace stackreel

@@ -86,21 +86,22 @@ struct DebugAltLink {
 class SymbolCursor {
  public:
   SymbolCursor() = default;
-  SymbolCursor(ByteView table, ByteView names, size_t entry_size, Class elf_class, Endian endian)
-      : table_(table),
-        names_(AsText(names)),
-        entry_size_(entry_size),
-        class_(elf_class),
-        endian_(endian) {}
+  // `entry_size` is at least that of the class's own Elf_Sym.
+  SymbolCursor(ByteView table, ByteView names, size_t entry_size, Class elf_class, Endian endian);
   // How many entries there are, entry 0 (which is reserved) among them.
   [[nodiscard]] size_t count() const { return entry_size_ == 0 ? 0 : table_.size() / entry_size_; }
   // The next entry, from 0 on; false at the end. A name that is not in the string table is empty
   // and has null data.
   bool Next(Symbol* symbol);
+  // The same, but the name is given apart, as text up to a NUL (or null): to measure all of them is
+  // to read the whole string table.
+  bool NextUnmeasured(Symbol* symbol, const char** name);
+  // The next entry is that of index `i`.
+  void Seek(size_t i) { next_ = i; }
 
  private:
   ByteView table_;
-  std::string_view names_;
+  std::string_view names_;  // ends in a NUL
   size_t entry_size_ = 0;
   size_t next_ = 0;
   Class class_ = Class::k64;

@@ -3,49 +3,45 @@
 
 #include <algorithm>
 
-#include "base/byte_reader.h"
 #include "elf/image.h"
 
 namespace stackreel::elf {
 
-namespace {
-
-// Gives the offset of the name in `name_offset`.
-Symbol ReadSymbol(ByteReader& reader, Class elf_class, uint32_t* name_offset) {
-  Symbol symbol;
-  *name_offset = reader.U32();
-  uint8_t info = 0;
-  if (elf_class == Class::k64) {
-    info = reader.U8();
-    symbol.other = reader.U8();
-    symbol.section = reader.U16();
-    symbol.value = reader.U64();
-    symbol.size = reader.U64();
-  } else {
-    symbol.value = reader.U32();
-    symbol.size = reader.U32();
-    info = reader.U8();
-    symbol.other = reader.U8();
-    symbol.section = reader.U16();
-  }
-  symbol.type = info & 0xf;
-  symbol.binding = info >> 4;
-  return symbol;
+SymbolCursor::SymbolCursor(ByteView table, ByteView names, size_t entry_size, Class elf_class,
+                           Endian endian)
+    : table_(table),
+      names_(AsText(names)),
+      entry_size_(entry_size),
+      class_(elf_class),
+      endian_(endian) {
+  names_ = names_.substr(0, names_.rfind('\0') + 1);
 }
 
-}  // namespace
+// Elf64_Sym: name 4, info 1, other 1, section 2, value 8, size 8;
+// Elf32_Sym: name 4, value 4, size 4, info 1, other 1, section 2.
+bool SymbolCursor::NextUnmeasured(Symbol* symbol, const char** name) {
+  if (next_ >= count()) return false;
+  const uint8_t* entry = table_.data() + next_++ * entry_size_;
+  const auto name_offset = LoadUnaligned<uint32_t>(entry, endian_);
+  const bool is_64 = class_ == Class::k64;
+  const uint8_t* info = entry + (is_64 ? 4 : 12);
+  symbol->name = {};
+  symbol->value = is_64 ? LoadUnaligned<uint64_t>(entry + 8, endian_)
+                        : LoadUnaligned<uint32_t>(entry + 4, endian_);
+  symbol->size = is_64 ? LoadUnaligned<uint64_t>(entry + 16, endian_)
+                       : LoadUnaligned<uint32_t>(entry + 8, endian_);
+  symbol->type = info[0] & 0xf;
+  symbol->binding = info[0] >> 4;
+  symbol->other = info[1];
+  symbol->section = LoadUnaligned<uint16_t>(info + 2, endian_);
+  *name = name_offset < names_.size() ? names_.data() + name_offset : nullptr;
+  return true;
+}
 
 bool SymbolCursor::Next(Symbol* symbol) {
-  if (next_ >= count()) return false;
-  ByteReader reader(table_.subspan(next_++ * entry_size_, entry_size_), endian_);
-  uint32_t name_offset = 0;
-  *symbol = ReadSymbol(reader, class_, &name_offset);
-  if (name_offset < names_.size()) {
-    const size_t end = names_.find('\0', name_offset);
-    if (end != std::string_view::npos) {
-      symbol->name = names_.substr(name_offset, end - name_offset);
-    }
-  }
+  const char* name = nullptr;
+  if (!NextUnmeasured(symbol, &name)) return false;
+  if (name != nullptr) symbol->name = name;
   return true;
 }
 

@@ -1,6 +1,7 @@
 // Which entries of an ELF file's symbol tables name code or data.
 #include <elf.h>
 
+#include <utility>
 #include <vector>
 
 #include "symbolize/plt.h"
@@ -23,8 +24,9 @@ bool HoldsTextOrData(const elf::Section& section) {
          section.name.find("data") != std::string_view::npos;
 }
 
-bool Names(const elf::Image& image, const elf::Symbol& symbol) {
-  if (symbol.name.empty() || symbol.section == SHN_UNDEF || symbol.section == SHN_ABS) return false;
+bool Names(const elf::Image& image, const elf::Symbol& symbol, const char* name) {
+  if (symbol.section == SHN_UNDEF || symbol.section == SHN_ABS) return false;
+  if (name == nullptr || *name == '\0') return false;
   // In a relocatable file (a kernel module) values count from their section's start. Where .text is
   // loaded is known; where the others are is not.
   if (image.type() == ET_REL && (symbol.section >= image.sections().size() ||
@@ -32,7 +34,7 @@ bool Names(const elf::Image& image, const elf::Symbol& symbol) {
     return false;
   }
   const bool arm = image.machine() == EM_ARM || image.machine() == EM_AARCH64;
-  if (arm && IsMappingSymbol(symbol.name)) return false;
+  if (arm && IsMappingSymbol(name)) return false;
   switch (symbol.type) {
     case STT_FUNC:
     case STT_GNU_IFUNC:
@@ -50,14 +52,16 @@ bool Names(const elf::Image& image, const elf::Symbol& symbol) {
 }
 
 void AddSymbols(const elf::Image& image, elf::SymbolCursor symbols, SymbolTableBuilder& builder) {
+  builder.Reserve(symbols.count());
   elf::Symbol symbol;
-  while (symbols.Next(&symbol)) {
-    if (!Names(image, symbol)) continue;
+  const char* name = nullptr;
+  while (symbols.NextUnmeasured(&symbol, &name)) {
+    if (!Names(image, symbol, name)) continue;
     const uint64_t end = symbol.value + symbol.size;
     builder.Add({.start = symbol.value,
                  .end = end < symbol.value ? symbol.value : end,
-                 .name = symbol.name,
-                 .type = symbol.type,
+                 .name = name,
+                 .name_size = SymbolEntry::kUntilNul,
                  .binding = symbol.binding});
   }
 }
@@ -68,7 +72,7 @@ SymbolTable SymbolTable::FromElf(const elf::Image* main, const elf::Image* debug
   SymbolTableBuilder builder;
   if (debug != nullptr) AddSymbols(*debug, debug->Symtab(), builder);
   if (main != nullptr && builder.size() == 0) AddSymbols(*main, main->Symtab(), builder);
-  std::vector<uint8_t> mini;  // outlives the builder's use of its names
+  std::vector<uint8_t> mini;
   if (main != nullptr && builder.size() == 0) {
     if (auto bytes = main->ReadGnuDebugdata()) {
       mini = std::move(*bytes);
@@ -77,14 +81,16 @@ SymbolTable SymbolTable::FromElf(const elf::Image* main, const elf::Image* debug
       }
     }
   }
-  builder.Settle(UnsizedEnd::kNextSymbol);
+  builder.Settle();
   if (main != nullptr) {
     AddSymbols(*main, main->Dynsym(), builder);
-    builder.Settle(UnsizedEnd::kNextSymbol);
+    builder.Settle();
     AddPltSymbols(*main, builder);
-    builder.Settle(UnsizedEnd::kNextSymbol);
+    builder.Settle();
   }
-  return std::move(builder).Build();
+  SymbolTable table = std::move(builder).Build();
+  table.mini_debuginfo_ = std::move(mini);
+  return table;
 }
 
 }  // namespace stackreel::symbolize

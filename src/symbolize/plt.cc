@@ -3,14 +3,14 @@
 #include <elf.h>
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "base/byte_reader.h"
+#include "base/bytes.h"
 
 namespace stackreel::symbolize {
 
@@ -41,33 +41,43 @@ SlotKind KindOf(uint16_t machine, uint64_t type) {
   return type == R_AARCH64_IRELATIVE ? SlotKind::kResolver : SlotKind::kOther;
 }
 
+// The name of symbol `index`; empty if there is none.
+std::string_view NameOfSymbol(elf::SymbolCursor& dynsym, size_t index) {
+  elf::Symbol symbol;
+  dynsym.Seek(index);
+  return dynsym.Next(&symbol) ? symbol.name : std::string_view();
+}
+
 SlotNames ReadSlotNames(const elf::Image& image, const SymbolTableBuilder& builder) {
   SlotNames names;
-  std::vector<std::string_view> symbols;  // names, by index in .dynsym
   elf::SymbolCursor dynsym = image.Dynsym();
-  symbols.reserve(dynsym.count());
-  for (elf::Symbol symbol; dynsym.Next(&symbol);) symbols.push_back(symbol.name);
   for (const elf::Section& section : image.sections()) {
     if (section.type != SHT_RELA) continue;
-    ByteReader reader(image.RawBytes(section), image.endian());
-    while (reader.remaining() >= sizeof(Elf64_Rela)) {
-      const uint64_t slot = reader.U64();
-      const uint64_t info = reader.U64();
-      const uint64_t addend = reader.U64();
+    const ByteView table = image.RawBytes(section);
+    const bool by_index = section.name == ".rela.plt";
+    // Large libraries have hundreds of thousands, nearly all of them of another kind.
+    for (size_t at = 0; at + sizeof(Elf64_Rela) <= table.size(); at += sizeof(Elf64_Rela)) {
+      const uint8_t* entry = table.data() + at;
+      const auto info =
+          LoadUnaligned<uint64_t>(entry + offsetof(Elf64_Rela, r_info), image.endian());
       std::string_view name;
       const SlotKind kind = KindOf(image.machine(), ELF64_R_TYPE(info));
       switch (kind) {
         case SlotKind::kSymbol:
-          if (ELF64_R_SYM(info) < symbols.size()) name = symbols[ELF64_R_SYM(info)];
+          name = NameOfSymbol(dynsym, ELF64_R_SYM(info));
           break;
         case SlotKind::kResolver:
-          name = builder.NameAt(addend);
+          name = builder.NameAt(
+              LoadUnaligned<uint64_t>(entry + offsetof(Elf64_Rela, r_addend), image.endian()));
           break;
         case SlotKind::kOther:
           break;
       }
-      if (section.name == ".rela.plt") names.by_index.push_back(name);
-      if (!name.empty() || kind == SlotKind::kResolver) names.by_slot.emplace(slot, name);
+      if (by_index) names.by_index.push_back(name);
+      if (!name.empty() || kind == SlotKind::kResolver) {
+        names.by_slot.emplace(
+            LoadUnaligned<uint64_t>(entry + offsetof(Elf64_Rela, r_offset), image.endian()), name);
+      }
     }
   }
   return names;
@@ -141,7 +151,7 @@ void AddPltSymbols(const elf::Image& image, SymbolTableBuilder& builder) {
   if (image.elf_class() != elf::Class::k64 || image.endian() != Endian::kLittle) return;
   if (image.machine() != EM_X86_64 && image.machine() != EM_AARCH64) return;
   std::optional<SlotNames> names;
-  std::vector<std::pair<SymbolCandidate, std::string>> found;
+  std::vector<std::pair<SymbolEntry, std::string>> found;
   for (const elf::Section& section : image.sections()) {
     if (section.name != ".plt" && section.name != ".plt.sec" && section.name != ".plt.got") {
       continue;
@@ -156,15 +166,12 @@ void AddPltSymbols(const elf::Image& image, SymbolTableBuilder& builder) {
     }
     for (size_t i = 0; i < stubs.size(); ++i) {
       const uint64_t end = i + 1 < stubs.size() ? stubs[i + 1].start : section.addr + code.size();
-      SymbolCandidate candidate;
-      candidate.start = stubs[i].start;
-      candidate.end = end;
-      candidate.type = STT_FUNC;
-      candidate.binding = STB_GLOBAL;
-      found.emplace_back(candidate, std::string(stubs[i].name) + "@plt");
+      SymbolEntry entry = {.start = stubs[i].start, .end = end};
+      entry.binding = STB_GLOBAL;
+      found.emplace_back(entry, std::string(stubs[i].name) + "@plt");
     }
   }
-  for (auto& [candidate, name] : found) builder.AddNamed(candidate, std::move(name));
+  for (auto& [entry, name] : found) builder.AddNamed(entry, std::move(name));
 }
 
 }  // namespace stackreel::symbolize

@@ -3,7 +3,9 @@
 #include <elf.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/byte_writer.h"
@@ -20,9 +22,24 @@ constexpr uint64_t kPlt = 0x1000;
 constexpr uint64_t kGot = 0x4000;
 
 std::string NameAt(const SymbolTable& table, uint64_t svma) {
-  const SymbolRange* symbol = table.Find(Svma(svma));
-  return symbol == nullptr ? "" : std::string(symbol->name);
+  const std::optional<SymbolRange> symbol = table.Find(Svma(svma));
+  return symbol ? std::string(symbol->name) : "";
 }
+
+// A table and the file that its names are in.
+struct FileTable {
+  Bytes file;
+  SymbolTable table;
+};
+FileTable TableOfFile(Bytes file) {
+  FileTable out;
+  out.file = std::move(file);
+  const auto image = elf::Image::Parse(out.file);
+  EXPECT_TRUE(image);
+  out.table = SymbolTable::FromElf(&*image, nullptr);
+  return out;
+}
+std::string NameAt(const FileTable& file, uint64_t svma) { return NameAt(file.table, svma); }
 
 struct Relocation {
   uint64_t slot = 0;
@@ -37,8 +54,8 @@ struct CodeSection {
   Bytes bytes;
 };
 
-SymbolTable TableOf(uint16_t machine, const std::vector<CodeSection>& sections,
-                    const std::vector<Relocation>& relocations) {
+FileTable TableOf(uint16_t machine, const std::vector<CodeSection>& sections,
+                  const std::vector<Relocation>& relocations) {
   ElfWriter writer(elf::Class::k64, Endian::kLittle, machine);
   for (const CodeSection& section : sections) {
     writer.Add({.name = section.name, .addr = section.addr, .bytes = section.bytes});
@@ -55,10 +72,7 @@ SymbolTable TableOf(uint16_t machine, const std::vector<CodeSection>& sections,
                      {.name = "exit", .section = SHN_UNDEF},
                      {.name = "_ZN1a1bEv", .section = SHN_UNDEF},
                      {.name = "memcpy", .value = 0x2000, .size = 8, .type = STT_GNU_IFUNC}});
-  const Bytes file = writer.Take();
-  const auto image = elf::Image::Parse(file);
-  EXPECT_TRUE(image);
-  return SymbolTable::FromElf(&*image, nullptr);
+  return TableOfFile(writer.Take());
 }
 
 // "OPCODE disp32(%rip)" at `at`, `opcode` being all bytes before the displacement.

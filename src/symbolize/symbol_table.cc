@@ -3,10 +3,11 @@
 #include <elf.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 
-#include "symbolize/plt.h"
+#include "symbolize/kallsyms.h"
 #include "symbolize/symbol_table_builder.h"
 
 namespace stackreel::symbolize {
@@ -14,14 +15,76 @@ namespace stackreel::symbolize {
 namespace {
 
 constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
-size_t LeadingUnderscores(std::string_view name) {
-  return std::min(name.find_first_not_of('_'), name.size());
+
+// Sorts by start, keeping the order of equal ones: by 11 bits at a time, lowest first (Knuth, TAOCP
+// 5.2.5). Symbol tables are in the order of hash chains, which is none, and large.
+void SortByStart(std::span<SymbolEntry> entries) {
+  if (std::ranges::is_sorted(entries, {}, &SymbolEntry::start)) return;
+  constexpr unsigned kBits = 11;
+  constexpr size_t kDigits = size_t{1} << kBits;
+  constexpr size_t kFew = 256;  // where counting digits costs more than it saves
+  if (entries.size() < kFew) {
+    std::ranges::stable_sort(entries, {}, &SymbolEntry::start);
+    return;
+  }
+  struct Key {
+    uint64_t start;
+    size_t index;
+  };
+  std::vector<Key> keys(entries.size());
+  std::vector<Key> next(entries.size());
+  uint64_t bits_used = 0;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    keys[i] = {entries[i].start, i};
+    bits_used |= entries[i].start ^ entries[0].start;
+  }
+  for (unsigned shift = 0; shift < 64; shift += kBits) {
+    if (((bits_used >> shift) & (kDigits - 1)) == 0) continue;
+    std::array<size_t, kDigits> places = {};
+    const auto digit = [shift](const Key& key) { return (key.start >> shift) & (kDigits - 1); };
+    for (const Key& key : keys) ++places[digit(key)];
+    size_t place = 0;
+    for (size_t& count : places) place += std::exchange(count, place);
+    for (const Key& key : keys) next[places[digit(key)]++] = key;
+    keys.swap(next);
+  }
+  const std::vector<SymbolEntry> unsorted(entries.begin(), entries.end());
+  for (size_t i = 0; i < keys.size(); ++i) entries[i] = unsorted[keys[i].index];
 }
 
-std::string_view ModuleOf(std::string_view name) {
-  const size_t bracket = name.find('[');
-  return bracket == std::string_view::npos ? std::string_view() : name.substr(bracket);
-}
+// Entries of one address that only their names can choose among, at the end of a table.
+class Run {
+ public:
+  explicit Run(std::vector<SymbolEntry>& table) : table_(table) {}
+  void StartWith(const SymbolEntry& entry) {
+    first_ = table_.size();
+    table_.push_back(entry);
+  }
+  void Replace(SymbolEntry entry) {
+    table_.resize(first_);
+    table_.push_back(entry);
+  }
+  void Offer(const SymbolEntry& entry) {
+    switch (PreferenceOf(table_[first_], entry)) {
+      case Preference::kFirst:
+        return;
+      case Preference::kSecond:
+        Replace(entry);
+        return;
+      case Preference::kByName:
+        table_.push_back(entry);
+        // Which it is must not change where it ends.
+        if (entry.end != table_[first_].end || entry.sized != table_[first_].sized) {
+          Replace(PreferredByName(std::span(table_).subspan(first_)));
+        }
+        return;
+    }
+  }
+
+ private:
+  std::vector<SymbolEntry>& table_;
+  size_t first_ = 0;
+};
 
 }  // namespace
 
@@ -30,105 +93,129 @@ uint64_t EndOfPageAfter(uint64_t address) {
   return (address + kPage - 1) / kPage * kPage + kPage;
 }
 
-bool PrefersSecond(const SymbolCandidate& a, const SymbolCandidate& b) {
+Preference PreferenceOf(const SymbolEntry& a, const SymbolEntry& b) {
+  const auto prefer_second_if = [](bool second) {
+    return second ? Preference::kSecond : Preference::kFirst;
+  };
   const bool a_empty = a.end == a.start;
   const bool b_empty = b.end == b.start;
-  if (a_empty != b_empty) return a_empty;
+  if (a_empty != b_empty) return prefer_second_if(a_empty);
   const bool a_weak = a.binding == STB_WEAK;
   const bool b_weak = b.binding == STB_WEAK;
-  if (a_weak != b_weak) return a_weak;
+  if (a_weak != b_weak) return prefer_second_if(a_weak);
   const bool a_global = a.binding == STB_GLOBAL;
   const bool b_global = b.binding == STB_GLOBAL;
-  if (a_global != b_global) return b_global;
-  if (a.name == b.name) return false;  // .symtab and .dynsym have most symbols twice
-  // perf compares names after demangling them.
-  const std::string a_name = Demangle(a.name);
-  const std::string b_name = Demangle(b.name);
-  const size_t a_underscores = LeadingUnderscores(a_name);
-  const size_t b_underscores = LeadingUnderscores(b_name);
-  if (a_underscores != b_underscores) return b_underscores < a_underscores;
-  return b_name.size() > a_name.size();
+  if (a_global != b_global) return prefer_second_if(b_global);
+  return Preference::kByName;
 }
 
-void SymbolTableBuilder::Settle(UnsizedEnd unsized, AtOneAddress choice) {
-  const auto added = candidates_.begin() + static_cast<std::ptrdiff_t>(settled_);
-  // kallsyms and most perf maps are sorted.
-  if (!std::ranges::is_sorted(added, candidates_.end(), {}, &SymbolCandidate::start)) {
-    std::ranges::stable_sort(added, candidates_.end(), {}, &SymbolCandidate::start);
+// The one with fewer underscores in front, then the longest; perf looks at names demangled.
+const SymbolEntry& PreferredByName(std::span<const SymbolEntry> entries) {
+  const SymbolEntry* best = &entries.front();
+  if (entries.size() == 1) return *best;
+  const auto rank = [](const SymbolEntry& entry) {
+    const std::string name = Demangle(entry.Name());
+    const size_t underscores = std::min(name.find_first_not_of('_'), name.size());
+    return std::pair(underscores, std::numeric_limits<size_t>::max() - name.size());
+  };
+  auto best_rank = rank(*best);
+  for (const SymbolEntry& entry : entries.subspan(1)) {
+    if (entry.Name() == best->Name()) continue;  // .symtab and .dynsym have most symbols twice
+    const auto entry_rank = rank(entry);
+    if (entry_rank >= best_rank) continue;
+    best = &entry;
+    best_rank = entry_rank;
   }
-  std::ranges::inplace_merge(candidates_, added, {}, &SymbolCandidate::start);
-  for (size_t i = 0; i < candidates_.size(); ++i) {
-    SymbolCandidate& symbol = candidates_[i];
-    if (symbol.end != symbol.start) continue;
-    if (i + 1 == candidates_.size() ||
-        (unsized == UnsizedEnd::kNextSymbolOfSameModule &&
-         ModuleOf(symbol.name) != ModuleOf(candidates_[i + 1].name))) {
-      symbol.end = EndOfPageAfter(symbol.start);
+  return *best;
+}
+
+void SymbolTableBuilder::Settle(AtOneAddress choice) {
+  SortByStart(std::span(entries_).subspan(settled_));
+  std::ranges::inplace_merge(entries_, entries_.begin() + static_cast<std::ptrdiff_t>(settled_), {},
+                             &SymbolEntry::start);
+  std::vector<SymbolEntry> table;
+  table.reserve(entries_.size());
+  Run run(table);
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    SymbolEntry& symbol = entries_[i];
+    if (symbol.end == symbol.start) {
+      symbol.end = i + 1 == entries_.size() ? EndOfPageAfter(symbol.start) : entries_[i + 1].start;
+    }
+    if (table.empty() || table.back().start != symbol.start) {
+      run.StartWith(symbol);
+    } else if (choice == AtOneAddress::kLast) {
+      run.Replace(symbol);
     } else {
-      symbol.end = candidates_[i + 1].start;
+      run.Offer(symbol);
     }
   }
-  size_t kept = 0;
-  for (size_t i = 0; i < candidates_.size(); ++i) {
-    if (kept == 0 || candidates_[kept - 1].start != candidates_[i].start) {
-      candidates_[kept++] = candidates_[i];
-    } else if (choice == AtOneAddress::kLast ||
-               PrefersSecond(candidates_[kept - 1], candidates_[i])) {
-      candidates_[kept - 1] = candidates_[i];
-    }
-  }
-  candidates_.resize(kept);
-  settled_ = kept;
+  entries_ = std::move(table);
+  settled_ = entries_.size();
 }
 
 std::string_view SymbolTableBuilder::NameAt(uint64_t svma) const {
-  const auto it = std::ranges::lower_bound(candidates_, svma, {}, &SymbolCandidate::start);
-  return it == candidates_.end() || it->start != svma ? std::string_view() : it->name;
+  const auto run = std::ranges::equal_range(entries_, svma, {}, &SymbolEntry::start);
+  return run.empty() ? std::string_view() : PreferredByName(run).Name();
 }
 
 SymbolTable SymbolTableBuilder::Build() && {
   SymbolTable table;
-  size_t names_size = 0;
-  for (const SymbolCandidate& symbol : candidates_) names_size += symbol.name.size();
-  table.names_.reserve(names_size);
-  table.symbols_.reserve(candidates_.size());
+  table.made_names_ = std::move(made_names_);
+  table.entries_ = std::move(entries_);
+  const std::vector<SymbolEntry>& entries = table.entries_;
+  const auto begins_run = [&entries](size_t i) {
+    return i == 0 || entries[i].start != entries[i - 1].start;
+  };
   bool overlap = false;
   uint64_t reach = 0;
-  for (const SymbolCandidate& symbol : candidates_) {
-    const char* name = table.names_.data() + table.names_.size();
-    table.names_.insert(table.names_.end(), symbol.name.begin(), symbol.name.end());
-    table.symbols_.push_back(
-        {Svma(symbol.start), Svma(symbol.end), std::string_view(name, symbol.name.size())});
-    overlap |= symbol.start < reach;
-    reach = std::max(reach, symbol.end);
+  for (size_t i = 0; i < entries.size() && !overlap; ++i) {
+    overlap = begins_run(i) && entries[i].start < reach;
+    reach = std::max(reach, entries[i].end);
   }
   if (!overlap) return table;
   std::vector<uint32_t> open;
-  table.enclosing_.reserve(table.symbols_.size());
-  table.sized_.reserve(table.symbols_.size());
-  for (uint32_t i = 0; i < table.symbols_.size(); ++i) {
-    while (!open.empty() && table.symbols_[open.back()].end <= table.symbols_[i].start) {
-      open.pop_back();
+  table.enclosing_.reserve(entries.size());
+  for (uint32_t i = 0; i < entries.size(); ++i) {
+    if (begins_run(i)) {
+      while (!open.empty() && entries[open.back()].end <= entries[i].start) open.pop_back();
+      table.enclosing_.push_back(open.empty() ? kNone : open.back());
+      open.push_back(i);
+    } else {
+      table.enclosing_.push_back(table.enclosing_.back());
     }
-    table.enclosing_.push_back(open.empty() ? kNone : open.back());
-    table.sized_.push_back(candidates_[i].sized);
-    open.push_back(i);
   }
   return table;
 }
 
-const SymbolRange* SymbolTable::Find(Svma svma) const {
-  const auto after = std::ranges::upper_bound(symbols_, svma, {}, &SymbolRange::start);
-  if (after == symbols_.begin()) return nullptr;
-  auto i = static_cast<uint32_t>(after - symbols_.begin() - 1);
-  if (enclosing_.empty()) return svma < symbols_[i].end ? &symbols_[i] : nullptr;
-  const SymbolRange* unsized = nullptr;
-  for (; i != kNone; i = enclosing_[i]) {
-    if (svma >= symbols_[i].end) continue;
-    if (sized_[i]) return &symbols_[i];
-    if (unsized == nullptr) unsized = &symbols_[i];
+SymbolTable::SymbolTable() = default;
+SymbolTable::~SymbolTable() = default;
+SymbolTable::SymbolTable(SymbolTable&&) noexcept = default;
+SymbolTable& SymbolTable::operator=(SymbolTable&&) noexcept = default;
+
+size_t SymbolTable::size() const { return kallsyms_ ? kallsyms_->size() : entries_.size(); }
+
+SymbolRange SymbolTable::At(size_t i) const {
+  if (kallsyms_) return kallsyms_->At(i);
+  return {Svma(entries_[i].start), Svma(entries_[i].end), entries_[i].Name()};
+}
+
+std::optional<SymbolRange> SymbolTable::Find(Svma svma) const {
+  if (kallsyms_) return kallsyms_->Find(svma);
+  const auto after = std::ranges::upper_bound(entries_, svma.value, {}, &SymbolEntry::start);
+  if (after == entries_.begin()) return std::nullopt;
+  uint32_t found = kNone;
+  auto i = static_cast<uint32_t>(after - entries_.begin() - 1);
+  while (i != kNone) {
+    if (svma.value < entries_[i].end) {
+      if (found == kNone || entries_[i].sized) found = i;
+      if (entries_[i].sized) break;
+    }
+    i = enclosing_.empty() ? kNone : enclosing_[i];
   }
-  return unsized;
+  if (found == kNone) return std::nullopt;
+  const uint64_t start = entries_[found].start;
+  const auto run = std::ranges::equal_range(entries_, start, {}, &SymbolEntry::start);
+  return SymbolRange{Svma(start), Svma(entries_[found].end), PreferredByName(run).Name()};
 }
 
 }  // namespace stackreel::symbolize

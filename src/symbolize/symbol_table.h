@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,44 +22,55 @@ struct SymbolRange {
   std::string_view name;  // as in the file (mangled); "name@plt" for a PLT stub
 };
 
+class KallsymsIndex;
+struct SymbolEntry;
+
 // Sorted by start, one symbol an address, chosen as perf 6.1 chooses (the rules stand in
-// symbol_table.cc, each with a test).
+// symbol_table.cc, each with a test). Made with as little work as can be, since of most tables few
+// symbols are asked for: names stay where they are, and which of several at one address is the one
+// is decided when it is asked for, if that takes their demangled names.
 class SymbolTable {
  public:
-  SymbolTable() = default;
+  SymbolTable();
+  ~SymbolTable();
+  SymbolTable(SymbolTable&&) noexcept;
+  SymbolTable& operator=(SymbolTable&&) noexcept;
+  SymbolTable(const SymbolTable&) = delete;
+  SymbolTable& operator=(const SymbolTable&) = delete;
+
   // From .symtab of `debug`, else of `main`, else .gnu_debugdata; then .dynsym and PLT stubs of
-  // `main`. Either may be null. Copies what it needs. Of a relocatable file (a kernel module) only
-  // .text has symbols, counted from its start.
+  // `main`. Either may be null. Their bytes must outlive the table. Of a relocatable file (a kernel
+  // module) only .text has symbols, counted from its start.
   static SymbolTable FromElf(const elf::Image* main, const elf::Image* debug);
   // /proc/kallsyms text: "ADDRESS TYPE NAME [MODULE]"; `module` (without brackets) empty: the
-  // kernel proper.
-  static SymbolTable FromKallsyms(std::string text, std::string_view module);
-  // perf-PID.map text: "START SIZE NAME" in hex; bad lines are counted in `bad_lines`.
-  // Of several at one address the last stays.
+  // kernel proper. `text` must outlive the table.
+  static SymbolTable FromKallsyms(std::string_view text, std::string_view module);
+  // perf-PID.map text: "START SIZE NAME" in hex; bad lines are counted in `bad_lines`. Of several
+  // at one address the last stays. `text` must outlive the table.
   static SymbolTable FromPerfMap(std::string_view text, uint64_t* bad_lines);
 
   // The codes of a jitdump, by place in its file. Names point into the dump.
   static SymbolTable FromJitDump(const session::JitDump& dump);
 
-  // The symbol that holds `svma`; null if none does. Of nested ones the innermost that has a size:
-  // a label inside a function is the function's.
-  [[nodiscard]] const SymbolRange* Find(Svma svma) const;
-  [[nodiscard]] const std::vector<SymbolRange>& symbols() const { return symbols_; }
-  [[nodiscard]] bool empty() const { return symbols_.empty(); }
+  // The symbol that holds `svma`, if one does. Of nested ones the innermost that has a size: a
+  // label inside a function is the function's.
+  [[nodiscard]] std::optional<SymbolRange> Find(Svma svma) const;
+  // Symbols in order of their starts; those that may be the one at an address are all there.
+  [[nodiscard]] size_t size() const;
+  [[nodiscard]] SymbolRange At(size_t i) const;
+  [[nodiscard]] bool empty() const { return size() == 0; }
 
  private:
   friend class SymbolTableBuilder;
-  // Nothing if the lines of the module are not in order. Names point into `text`.
-  static std::optional<SymbolTable> FromSortedKallsyms(std::string_view text,
-                                                       std::string_view module);
 
-  std::unique_ptr<const std::string> text_;  // names point into it, or into names_
-  std::vector<char> names_;  // symbols_ point into it; a vector, so that moving moves no byte
-  std::vector<SymbolRange> symbols_;
-  // For each symbol the index of the nearest one before it that reaches past its start, or
-  // UINT32_MAX, and whether its end is stated. Both empty if no two symbols overlap.
+  std::unique_ptr<const KallsymsIndex> kallsyms_;  // if there is one, it is the table
+  std::vector<SymbolEntry> entries_;
+  // For each entry the index of the nearest one before it that reaches past its start, or
+  // UINT32_MAX. Empty if no two symbols overlap.
   std::vector<uint32_t> enclosing_;
-  std::vector<bool> sized_;
+  // What names may point into beside the files.
+  std::deque<std::string> made_names_;
+  std::vector<uint8_t> mini_debuginfo_;
 };
 
 // The address that kallsyms text gives a symbol of the kernel proper; nothing if it is not there or

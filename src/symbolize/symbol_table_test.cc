@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 #include <lzma.h>
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "elf/elf_writer.h"
@@ -18,20 +20,32 @@ using Bytes = std::vector<uint8_t>;
 using NewSymbol = ElfWriter::NewSymbol;
 
 std::string NameAt(const SymbolTable& table, uint64_t svma) {
-  const SymbolRange* symbol = table.Find(Svma(svma));
-  return symbol == nullptr ? "" : std::string(symbol->name);
+  const std::optional<SymbolRange> symbol = table.Find(Svma(svma));
+  return symbol ? std::string(symbol->name) : "";
 }
 
+// A table and the file that its names are in.
+struct FileTable {
+  Bytes file;
+  SymbolTable table;
+};
+FileTable TableOfFile(Bytes file) {
+  FileTable out;
+  out.file = std::move(file);
+  const auto image = elf::Image::Parse(out.file);
+  EXPECT_TRUE(image);
+  out.table = SymbolTable::FromElf(&*image, nullptr);
+  return out;
+}
+std::string NameAt(const FileTable& file, uint64_t svma) { return NameAt(file.table, svma); }
+
 // A table of a file with one .text (section 1, from 0x1000) and one .rodata.str (section 2).
-SymbolTable TableOf(const std::vector<NewSymbol>& symbols, uint16_t machine = EM_X86_64) {
+FileTable TableOf(const std::vector<NewSymbol>& symbols, uint16_t machine = EM_X86_64) {
   ElfWriter writer(elf::Class::k64, Endian::kLittle, machine);
   writer.Add({.name = ".text", .addr = 0x1000, .bytes = Bytes(0x1000)});
   writer.Add({.name = ".init_array", .addr = 0x3000, .bytes = Bytes(0x100)});
   writer.AddSymbols(SHT_SYMTAB, symbols);
-  const Bytes file = writer.Take();
-  const auto image = elf::Image::Parse(file);
-  EXPECT_TRUE(image);
-  return SymbolTable::FromElf(&*image, nullptr);
+  return TableOfFile(writer.Take());
 }
 
 TEST(SymbolTableTest, FindsBySize) {
@@ -97,7 +111,7 @@ TEST(PerfRulesTest, FunctionsObjectsAndLabelsOfTextAndDataHaveNames) {
        {.name = "absolute", .value = 0x10a0, .size = 8, .section = SHN_ABS},
        {.name = "", .value = 0x10b0, .size = 8}});
   std::vector<std::string_view> names;
-  for (const SymbolRange& symbol : table.symbols()) names.push_back(symbol.name);
+  for (size_t i = 0; i < table.table.size(); ++i) names.push_back(table.table.At(i).name);
   EXPECT_THAT(names, testing::ElementsAre("func", "ifunc", "object", "label", "hidden_func",
                                           "func_elsewhere"));
 }
@@ -106,8 +120,8 @@ TEST(PerfRulesTest, MappingSymbolsOfArmAreNotNames) {
   const std::vector<NewSymbol> symbols = {{.name = "$x", .value = 0x1000, .size = 8},
                                           {.name = "$d.12", .value = 0x1010, .size = 8},
                                           {.name = "$xyz", .value = 0x1020, .size = 8}};
-  EXPECT_EQ(TableOf(symbols, EM_AARCH64).symbols().size(), 1);
-  EXPECT_EQ(TableOf(symbols, EM_X86_64).symbols().size(), 3);
+  EXPECT_EQ(TableOf(symbols, EM_AARCH64).table.size(), 1);
+  EXPECT_EQ(TableOf(symbols, EM_X86_64).table.size(), 3);
 }
 
 // Which of two symbols at one address, in either order.
@@ -175,9 +189,7 @@ TEST(PerfRulesTest, DynamicSymbolsAreAddedToTheOthers) {
                                  {.name = "kept", .value = 0x1020, .size = 8}});
   writer.AddSymbols(SHT_SYMTAB, {{.name = "internal", .value = 0x1010, .size = 8},
                                  {.name = "kept@@V1", .value = 0x1020, .size = 8}});
-  const Bytes file = writer.Take();
-  const auto image = elf::Image::Parse(file);
-  const auto table = SymbolTable::FromElf(&*image, nullptr);
+  const FileTable table = TableOfFile(writer.Take());
   EXPECT_EQ(NameAt(table, 0x1000), "exported");
   EXPECT_EQ(NameAt(table, 0x1010), "internal");
   EXPECT_EQ(NameAt(table, 0x1020), "kept@@V1") << "versions are shown where .symtab has them";
@@ -214,9 +226,36 @@ TEST(SymbolTableTest, DebugFileThenOwnSymbolsThenMiniDebugInfo) {
   EXPECT_TRUE(SymbolTable::FromElf(nullptr, nullptr).empty());
 }
 
+// As many as are sorted digit by digit, in no order, with starts that differ in high bits too.
+TEST(SymbolTableTest, LargeTablesAreSortedWhole) {
+  std::vector<NewSymbol> symbols;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    const uint64_t start = i * 0x9e3779b97f4a7c15 & ~uint64_t{0xf};
+    symbols.push_back({.name = "f" + std::to_string(i), .value = start, .size = 8});
+    symbols.push_back({.name = "alias_" + std::to_string(i), .value = start, .size = 8});
+  }
+  const auto table = TableOf(symbols);
+  ASSERT_EQ(table.table.size(), symbols.size());
+  for (size_t i = 0; i < symbols.size(); i += 2) {
+    EXPECT_EQ(NameAt(table, symbols[i].value + 7), symbols[i + 1].name) << "longer";
+    EXPECT_EQ(NameAt(table, symbols[i].value + 8), "");
+  }
+}
+
+TEST(SymbolTableTest, AliasesInsideAnotherSymbol) {
+  const auto table = TableOf({{.name = "outer", .value = 0x1000, .size = 0x100},
+                              {.name = "_ZN1aC2Ev", .value = 0x1010, .size = 0x10},
+                              {.name = "_ZN1aC1Ev", .value = 0x1010, .size = 0x10},
+                              {.name = "weak_", .value = 0x1010, .size = 8, .binding = STB_WEAK},
+                              {.name = "next", .value = 0x1030, .size = 8}});
+  EXPECT_EQ(NameAt(table, 0x1010), "_ZN1aC2Ev") << "the first of equals";
+  EXPECT_EQ(NameAt(table, 0x1020), "outer");
+  EXPECT_EQ(NameAt(table, 0x1038), "outer");
+}
+
 TEST(SymbolTableTest, SurvivesBeingMoved) {
   auto table = TableOf({{.name = "f", .value = 0x1000, .size = 0x10}});
-  const SymbolTable moved = std::move(table);
+  const FileTable moved = std::move(table);
   EXPECT_EQ(NameAt(moved, 0x1000), "f");
 }
 
@@ -228,31 +267,55 @@ TEST(SymbolTableTest, ReadsKallsyms) {
       "ffffffffc0001000 t mod_fn\t[mod]\n"
       "ffffffffc0002000 T mod_end [mod]\n"
       "bad line\n";
-  const auto kernel = SymbolTable::FromKallsyms(std::string(text), "");
+  const auto kernel = SymbolTable::FromKallsyms(text, "");
   EXPECT_EQ(NameAt(kernel, 0xffffffff810001ff), "do_one");
-  EXPECT_EQ(kernel.symbols().size(), 2);
-  const auto module = SymbolTable::FromKallsyms(std::string(text), "mod");
+  EXPECT_EQ(kernel.size(), 2);
+  const auto module = SymbolTable::FromKallsyms(text, "mod");
   EXPECT_EQ(NameAt(module, 0xffffffffc0001fff), "mod_fn");
 }
 
 TEST(SymbolTableTest, KallsymsInAnyOrderGiveTheSameTable) {
-  const std::string sorted = "1000 T first\n1000 t alias\n1100 W weak\n1100 T last\n1300 t end\n";
-  const std::string shuffled = "1300 t end\n1100 W weak\n1000 T first\n1000 t alias\n1100 T last\n";
+  const std::string_view sorted =
+      "1000 T first\n1000 t alias\n1100 W weak\n1100 T last\n1300 t end\n";
+  const std::string_view shuffled =
+      "1300 t end\n1100 W weak\n1000 T first\n1000 t alias\n1100 T last\n";
   const auto a = SymbolTable::FromKallsyms(sorted, "");
   const auto b = SymbolTable::FromKallsyms(shuffled, "");
-  ASSERT_EQ(a.symbols().size(), 3);
-  ASSERT_EQ(b.symbols().size(), 3);
+  ASSERT_EQ(a.size(), 3);
+  ASSERT_EQ(b.size(), 3);
   for (size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(a.symbols()[i].name, b.symbols()[i].name);
-    EXPECT_EQ(a.symbols()[i].start, b.symbols()[i].start);
-    EXPECT_EQ(a.symbols()[i].end, b.symbols()[i].end);
+    EXPECT_EQ(a.At(i).name, b.At(i).name);
+    EXPECT_EQ(a.At(i).start, b.At(i).start);
+    EXPECT_EQ(a.At(i).end, b.At(i).end);
   }
+}
+
+TEST(SymbolTableTest, KallsymsAsTheKernelWritesThemOrNot) {
+  const auto table = SymbolTable::FromKallsyms(
+      "ffffffff81000000 T as_written\n"
+      "FFFFFFFF81000100 T upper_case\n"
+      "0xffffffff81000200 T prefixed\n"
+      "  ffffffff81000300\tt  blanks  \r\n"
+      "ffffffff8100040g T no_number\n"
+      "ffffffff81000500 T \n"
+      "ffffffff81000600 TT two_letters\n"
+      "ffffffff81000700 t mod_fn\t[mod]\n"
+      "ffffffff81000800 t last",
+      "");
+  EXPECT_EQ(table.size(), 5);
+  EXPECT_EQ(NameAt(table, 0xffffffff80ffffff), "");
+  EXPECT_EQ(NameAt(table, 0xffffffff810000ff), "as_written");
+  EXPECT_EQ(NameAt(table, 0xffffffff81000100), "upper_case");
+  EXPECT_EQ(NameAt(table, 0xffffffff810002ff), "prefixed");
+  EXPECT_EQ(NameAt(table, 0xffffffff810007ff), "blanks");
+  EXPECT_EQ(NameAt(table, 0xffffffff81001fff), "last") << "past its page";
+  EXPECT_EQ(NameAt(table, 0xffffffff81002000), "");
 }
 
 TEST(SymbolTableTest, ReferenceSymbolIsFoundWhereTheTableKeepsAnother) {
   const std::string_view text =
       "ffffffff81000000 T _stext\nffffffff81000000 T _text\nffffffffc0000000 T _x\t[m]\n";
-  EXPECT_EQ(NameAt(SymbolTable::FromKallsyms(std::string(text), ""), 0xffffffff81000000), "_text");
+  EXPECT_EQ(NameAt(SymbolTable::FromKallsyms(text, ""), 0xffffffff81000000), "_text");
   EXPECT_EQ(AddressInKallsyms(text, "_stext"), 0xffffffff81000000);
   EXPECT_EQ(AddressInKallsyms(text, "_x"), std::nullopt) << "a module's";
   EXPECT_EQ(AddressInKallsyms(text, ""), std::nullopt);
@@ -278,9 +341,7 @@ TEST(SymbolTableTest, KernelModulesHaveTextOnly) {
   writer.Add({.name = ".init.text", .bytes = Bytes(0x100)});
   writer.AddSymbols(SHT_SYMTAB, {{.name = "init_module", .value = 0, .size = 8, .section = 2},
                                  {.name = "work", .value = 0, .size = 8, .section = 1}});
-  const Bytes file = writer.Take();
-  const auto image = elf::Image::Parse(file);
-  EXPECT_EQ(NameAt(SymbolTable::FromElf(&*image, nullptr), 0), "work");
+  EXPECT_EQ(NameAt(TableOfFile(writer.Take()), 0), "work");
 }
 
 TEST(DemangleTest, CxxNamesAsPerfPrintsThem) {

@@ -28,7 +28,7 @@ struct InternedName {
 struct ModuleState {
   ModuleFiles files;
   SymbolTable table;
-  std::vector<InternedName> names;  // by index in table.symbols()
+  std::unordered_map<const char*, InternedName> names;  // by where the table has the text
   // What to add to a looked-up address to get one of the table's.
   uint64_t shift = 0;
   std::string why;  // empty: has symbols
@@ -122,19 +122,21 @@ ModuleState& Symbolizer::State::ModuleOf(session::ModuleId id, const session::Mo
 // symbol, whose address the recording has, tells by how much.
 void Symbolizer::State::LoadTable(const session::Module& module, ModuleState& state) {
   state.table_ready = true;
-  ModuleFiles& files = state.files;
+  const ModuleFiles& files = state.files;
   std::string damage;
   std::optional<uint64_t> reference;
-  if (!files.text.empty() && files.text_is_perf_map) {
+  if (files.perf_map != nullptr) {
     uint64_t bad_lines = 0;
-    state.table = SymbolTable::FromPerfMap(files.text, &bad_lines);
+    state.table = SymbolTable::FromPerfMap(AsText(files.perf_map->bytes()), &bad_lines);
     counters.Add("symbolize.bad_perf_map_line", bad_lines);
-  } else if (!files.text.empty()) {
-    reference = AddressInKallsyms(files.text, module.reference_symbol);
-    state.table = SymbolTable::FromKallsyms(std::move(files.text), KallsymsModule(module));
+  } else if (files.kallsyms != nullptr) {
+    const std::string_view text = AsText(files.kallsyms->bytes());
+    reference = AddressInKallsyms(text, module.reference_symbol);
+    state.table = SymbolTable::FromKallsyms(text, KallsymsModule(module));
   } else if (module.key.kind == session::ModuleKind::kJitDump) {
     LoadJitDump(state, damage);
-  } else {
+  }
+  if (state.table.empty() && module.key.kind != session::ModuleKind::kJitDump) {
     const std::optional<elf::Image> main = ParseImage(files.main, counters, damage);
     const std::optional<elf::Image> debug = ParseImage(files.debug, counters, damage);
     state.table = SymbolTable::FromElf(main ? &*main : nullptr, debug ? &*debug : nullptr);
@@ -147,8 +149,6 @@ void Symbolizer::State::LoadTable(const session::Module& module, ModuleState& st
   if (reference && module.reference_address != 0) {
     state.shift = *reference - module.reference_address;
   }
-  files.text = std::string();  // the table has what it needs; kallsyms is 10 MB or more
-  state.names.resize(state.table.symbols().size());
   if (!state.table.empty()) {
     state.why.clear();
   } else if (!damage.empty()) {
@@ -194,8 +194,10 @@ void Symbolizer::State::PassOnCounters(ModuleState& state) const {
 }
 
 InternedName Symbolizer::State::NameOf(ModuleState& state, const SymbolRange& symbol) {
-  InternedName& name = state.names[static_cast<size_t>(&symbol - state.table.symbols().data())];
-  if (name.mangled == 0 && !symbol.name.empty()) {
+  if (symbol.name.empty()) return {};
+  const auto [it, added] = state.names.try_emplace(symbol.name.data());
+  InternedName& name = it->second;
+  if (added) {
     name.mangled = strings.Intern(symbol.name);
     name.function = options.demangle ? strings.Intern(Demangle(symbol.name)) : name.mangled;
   }
@@ -276,7 +278,7 @@ std::span<const SymbolizedFrame> Symbolizer::State::Look(session::ModuleId id,
   if (module.ksymbol) {
     frames[0].function = frames[0].mangled = strings.Intern(module.path());
     frames[0].offset = lookup.value;
-  } else if (const SymbolRange* symbol = state.table.Find(in_table); symbol != nullptr) {
+  } else if (const std::optional<SymbolRange> symbol = state.table.Find(in_table)) {
     const InternedName name = NameOf(state, *symbol);
     frames[0].function = name.function;
     frames[0].mangled = name.mangled;

@@ -19,10 +19,10 @@ namespace stackreel::symbolize {
 
 // Files found for one module. All may be null: then addresses stay unresolved, and `why` says why.
 struct ModuleFiles {
-  FileImagePtr main;   // the binary itself (or the vDSO's bytes)
-  FileImagePtr debug;  // its separate debug file
-  std::string text;    // kallsyms or a perf map, for kernels and JIT; gone once it was parsed
-  bool text_is_perf_map = false;
+  FileImagePtr main;      // the binary itself (or the vDSO's bytes)
+  FileImagePtr debug;     // its separate debug file
+  FileImagePtr kallsyms;  // text, the lines of others too; for kernels and their modules
+  FileImagePtr perf_map;  // text, for JIT code
   std::function<FileImagePtr(std::string_view, ByteView)> alt_file;
   std::function<FileImagePtr(std::string_view, std::string_view)> dwo_file;
   std::string why;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/memory_io.h"
 #include "dwarf/constants.h"
 #include "dwarf/dwarf_writer.h"
 
@@ -36,8 +37,7 @@ Module MakeModule(ModuleKind kind, std::string path) {
 
 ModuleFiles PerfMap(std::string text) {
   ModuleFiles files;
-  files.text = std::move(text);
-  files.text_is_perf_map = true;
+  files.perf_map = std::make_shared<TextImage>(std::move(text));
   return files;
 }
 
@@ -112,10 +112,10 @@ TEST(SymbolizerTest, FramesStayWhereTheyAreWhileTheCacheGrows) {
 // kallsyms is of this boot; the recording was made when the kernel lay 0x200000 lower.
 TEST(SymbolizerTest, MovesKernelAddressesByTheReferenceSymbol) {
   FakeFiles provider;
-  provider.files["[kernel.kallsyms]"].text =
+  provider.files["[kernel.kallsyms]"].kallsyms = std::make_shared<TextImage>(
       "ffffffff81200000 T _text\n"
       "ffffffff81201000 T do_work\n"
-      "ffffffff81202000 T do_rest\n";
+      "ffffffff81202000 T do_rest\n");
   Counters counters;
   Symbolizer symbolizer(provider, {}, counters);
   Module kernel = MakeModule(ModuleKind::kKernel, "[kernel.kallsyms]");
@@ -127,14 +127,14 @@ TEST(SymbolizerTest, MovesKernelAddressesByTheReferenceSymbol) {
 }
 
 TEST(SymbolizerTest, LooksUpKernelModulesByTheirNameInKallsyms) {
-  const std::string kallsyms =
+  const auto kallsyms = std::make_shared<TextImage>(
       "ffffffff81000000 T _text\n"
       "ffffffffc0001000 t nf_hook\t[nf_conntrack]\n"
-      "ffffffffc0002000 t other\t[other]\n";
+      "ffffffffc0002000 t other\t[other]\n");
   FakeFiles provider;
   const std::string path = "/lib/modules/6.1.0/kernel/net/nf-conntrack.ko.xz";
-  provider.files[path].text = kallsyms;
-  provider.files["[nf_conntrack]"].text = kallsyms;
+  provider.files[path].kallsyms = kallsyms;
+  provider.files["[nf_conntrack]"].kallsyms = kallsyms;
   Counters counters;
   Symbolizer symbolizer(provider, {}, counters);
   auto by_path =

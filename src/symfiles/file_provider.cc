@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/memory_io.h"
 #include "os/file.h"
 #include "symfiles/elf_search.h"
 #include "symfiles/kernel_files.h"
@@ -130,8 +131,7 @@ class FileProvider : public symbolize::ModuleFileProvider {
     auto text = ReadPerfMap(module.key.pid != 0 ? module.key.pid : module.first_pid);
     if (!text) return Nothing(module, text.error().message);
     ModuleFiles files;
-    files.text = std::move(*text);
-    files.text_is_perf_map = true;
+    files.perf_map = std::make_shared<TextImage>(std::move(*text), "perf map");
     return files;
   }
 

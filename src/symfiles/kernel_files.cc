@@ -36,6 +36,13 @@ std::string_view TakeLine(std::string_view& text) {
   return line;
 }
 
+// A text that stays as it is: mapped, or read where it has no size (files of /proc, pipes).
+Result<FileImagePtr> OpenText(const std::string& path) {
+  if (auto mapped = os::MapFile(path); mapped && !(*mapped)->bytes().empty()) return mapped;
+  TRY_ASSIGN(std::string text, os::ReadTextFile(path));
+  return std::make_shared<TextImage>(std::move(text), path);
+}
+
 // A kernel module as it lies on disk, decompressed.
 Result<FileImagePtr> OpenKo(const std::string& path) {
   TRY_ASSIGN(FileImagePtr file, os::MapFile(path));
@@ -55,45 +62,8 @@ Result<FileImagePtr> OpenKo(const std::string& path) {
 
 }  // namespace
 
-std::string LinesOfModule(std::string_view kallsyms, std::string_view module) {
-  std::string out;
-  // A module's lines stand together, and the kernel's are most of the text: copied by runs.
-  const char* run = nullptr;
-  const auto end_run = [&](const char* end) {
-    if (run != nullptr) out.append(run, static_cast<size_t>(end - run));
-    run = nullptr;
-  };
-  while (!kallsyms.empty()) {
-    const char* start = kallsyms.data();
-    const std::string_view line = TakeLine(kallsyms);
-    std::string_view owner;
-    if (line.ends_with(']')) {
-      const size_t bracket = line.rfind('[');
-      if (bracket != std::string_view::npos) {
-        owner = line.substr(bracket + 1, line.size() - bracket - 2);
-      }
-    }
-    if (owner != module) {
-      end_run(start);
-    } else if (run == nullptr) {
-      run = start;
-    }
-  }
-  end_run(kallsyms.data());
-  if (!out.empty() && out.back() != '\n') out += '\n';
-  return out;
-}
-
-std::string TakeKernelLines(std::string& kallsyms) {
-  const size_t tab = std::min(kallsyms.find("\t["), kallsyms.size());
-  const size_t modules = tab == kallsyms.size() ? tab : kallsyms.rfind('\n', tab) + 1;
-  for (std::string_view rest = std::string_view(kallsyms).substr(modules); !rest.empty();) {
-    if (TakeLine(rest).ends_with(']')) continue;
-    return LinesOfModule(kallsyms, "");  // they are mixed: those of the kernel stay too
-  }
-  std::string kept = kallsyms.substr(modules);
-  kallsyms.resize(modules);
-  return std::exchange(kallsyms, std::move(kept));
+bool HasLinesOf(std::string_view kallsyms, std::string_view module) {
+  return kallsyms.find(fmt::format("[{}]", module)) != std::string_view::npos;
 }
 
 bool HidesAddresses(std::string_view kallsyms) {
@@ -121,34 +91,35 @@ bool KernelFiles::IsRunningKernel(const BuildId& kernel, Reasons& reasons) const
   return false;
 }
 
-std::string* KernelFiles::Kallsyms(const BuildId& kernel, bool guest, Reasons& reasons) {
-  if (!kallsyms_asked_) {
-    kallsyms_asked_ = true;
+FileImagePtr KernelFiles::Kallsyms(const BuildId& kernel, bool guest, Reasons& reasons) {
+  if (!asked_ || asked_->kernel != kernel || asked_->guest != guest) {
+    asked_ = Asked{kernel, guest, {}, {}};
     const SearchOptions& options = search_.options();
     std::vector<std::string> files;
     if (!options.kallsyms.empty()) {
       files.push_back(options.kallsyms);
     } else {
       if (!kernel.empty()) files.push_back(CachePath(options.buildid_dir, kernel, "kallsyms"));
-      if (!guest && IsRunningKernel(kernel, kallsyms_reasons_)) files.emplace_back(kKallsymsFile);
+      if (!guest && IsRunningKernel(kernel, asked_->reasons)) files.emplace_back(kKallsymsFile);
     }
     for (const std::string& file : files) {
-      auto text = os::ReadTextFile(file);
-      if (!text) {
-        if (text.error().kind != ErrorKind::kNotFound || file == options.kallsyms) {
-          kallsyms_reasons_.Add(text.error().ToString());
+      auto image = OpenText(file);
+      if (!image) {
+        if (image.error().kind != ErrorKind::kNotFound || file == options.kallsyms) {
+          asked_->reasons.Add(image.error().ToString());
         }
-      } else if (HidesAddresses(*text)) {
-        kallsyms_reasons_.Add(file + ": addresses are hidden (kernel.kptr_restrict; run as root)");
+      } else if (HidesAddresses(AsText((*image)->bytes()))) {
+        asked_->reasons.Add(file + ": addresses are hidden (kernel.kptr_restrict; run as root)");
       } else {
-        kallsyms_ = std::move(*text);
+        asked_->kallsyms = std::move(*image);
         break;
       }
     }
   }
-  if (kallsyms_) return &*kallsyms_;
-  if (!kallsyms_reasons_.empty()) reasons.Add(kallsyms_reasons_.ToString());
-  return nullptr;
+  if (asked_->kallsyms == nullptr && !asked_->reasons.empty()) {
+    reasons.Add(asked_->reasons.ToString());
+  }
+  return asked_->kallsyms;
 }
 
 std::optional<FoundFile> KernelFiles::FindVmlinux(const BuildId& kernel, Reasons& reasons) {
@@ -180,17 +151,11 @@ symbolize::ModuleFiles KernelFiles::Kernel(const session::Module& module) {
   const BuildId& kernel =
       module.key.build_id.empty() ? search_.options().kernel_build_id : module.key.build_id;
   const bool guest = module.key.kind == session::ModuleKind::kGuestKernel;
-  if (std::string* text = Kallsyms(kernel, guest, reasons)) {
-    if (kernel_taken_) {  // asked for a second time, as of a guest
-      kallsyms_asked_ = false;
-      text = Kallsyms(kernel, guest, reasons);
-    }
-    if (text != nullptr) files.text = TakeKernelLines(*text);
-    kernel_taken_ = true;
-  }
+  files.kallsyms = Kallsyms(kernel, guest, reasons);
   if (auto vmlinux = FindVmlinux(kernel, reasons)) files.main = std::move(vmlinux->image);
-  if (files.text.empty() && files.main == nullptr)
+  if (files.kallsyms == nullptr && files.main == nullptr) {
     files.why = module.path() + ": " + reasons.ToString();
+  }
   return files;
 }
 
@@ -221,9 +186,14 @@ std::optional<FoundFile> KernelFiles::FindKo(const session::Module& module, Reas
 symbolize::ModuleFiles KernelFiles::KernelModule(const session::Module& module) {
   symbolize::ModuleFiles files;
   Reasons reasons;
-  if (std::string* text = Kallsyms(search_.options().kernel_build_id, /*guest=*/false, reasons)) {
-    files.text = LinesOfModule(*text, symbolize::KallsymsModule(module));
-    if (files.text.empty()) reasons.Add("kallsyms has no symbols of this module");
+  const FileImagePtr kallsyms =
+      Kallsyms(search_.options().kernel_build_id, /*guest=*/false, reasons);
+  if (kallsyms != nullptr) {
+    if (HasLinesOf(AsText(kallsyms->bytes()), symbolize::KallsymsModule(module))) {
+      files.kallsyms = kallsyms;
+    } else {
+      reasons.Add("kallsyms has no symbols of this module");
+    }
   }
   if (auto found = FindKo(module, reasons)) {
     if (auto debug = search_.FindDebug(&*found, module.key.build_id, 0, reasons)) {
@@ -231,8 +201,9 @@ symbolize::ModuleFiles KernelFiles::KernelModule(const session::Module& module) 
     }
     files.main = std::move(found->image);
   }
-  if (files.text.empty() && files.main == nullptr)
+  if (files.kallsyms == nullptr && files.main == nullptr) {
     files.why = module.path() + ": " + reasons.ToString();
+  }
   return files;
 }
 

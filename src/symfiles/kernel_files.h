@@ -21,24 +21,26 @@ class KernelFiles {
   symbolize::ModuleFiles Vdso(const session::Module& module);
 
  private:
-  // kallsyms of the recorded kernel, wherever it is; read once. Null: `reasons` has why.
-  std::string* Kallsyms(const BuildId& kernel, bool guest, Reasons& reasons);
+  // The answer to the last question for kallsyms: mostly it is asked again.
+  struct Asked {
+    BuildId kernel;
+    bool guest = false;
+    FileImagePtr kallsyms;
+    Reasons reasons;
+  };
+
+  // kallsyms of a kernel, wherever it is. Null: `reasons` has why.
+  FileImagePtr Kallsyms(const BuildId& kernel, bool guest, Reasons& reasons);
   [[nodiscard]] bool IsRunningKernel(const BuildId& kernel, Reasons& reasons) const;
   std::optional<FoundFile> FindVmlinux(const BuildId& kernel, Reasons& reasons);
   std::optional<FoundFile> FindKo(const session::Module& module, Reasons& reasons);
 
   ElfSearch& search_;
-  std::optional<std::string> kallsyms_;
-  Reasons kallsyms_reasons_;
-  bool kallsyms_asked_ = false;
-  bool kernel_taken_ = false;  // its lines stand in kallsyms_ no more
+  std::optional<Asked> asked_;
 };
 
-// The lines of kallsyms text that belong to a module ("" the kernel proper), as they are.
-std::string LinesOfModule(std::string_view kallsyms, std::string_view module);
-// Takes the kernel's own lines out of kallsyms text, where those of modules follow behind, as the
-// kernel writes it. Nothing is copied but the latter, which are few.
-std::string TakeKernelLines(std::string& kallsyms);
+// Whether kallsyms text has symbols of a kernel module.
+bool HasLinesOf(std::string_view kallsyms, std::string_view module);
 // Whether every address is 0, as it is for those whom kptr_restrict bars.
 bool HidesAddresses(std::string_view kallsyms);
 

@@ -36,6 +36,10 @@ using Bytes = std::vector<uint8_t>;
 const BuildId kId = *BuildId::FromHex("ab12cd34ab12cd34ab12cd34ab12cd34ab12cd34");
 const BuildId kOtherId = *BuildId::FromHex("cd34ab12cd34ab12cd34ab12cd34ab12cd34ab12");
 
+std::string TextOf(const FileImagePtr& image) {
+  return image == nullptr ? "" : std::string(AsText(image->bytes()));
+}
+
 // A folder that goes away with the test; nothing outside it is looked at.
 class SymfilesTest : public testing::Test {
  protected:
@@ -226,14 +230,15 @@ TEST_F(SymfilesTest, KernelByKallsymsOfTheCacheOnly) {
   const std::string_view text = "ffffffff81000000 T _text\nffffffffc0000000 t f\t[mod]\n";
   ASSERT_TRUE(
       AddToCache(options_.buildid_dir, "[kernel.kallsyms]", kId, AsBytes(text), "kallsyms"));
-  EXPECT_EQ(FilesOf("[kernel.kallsyms]", kId, ModuleKind::kKernel).text,
-            "ffffffff81000000 T _text\n");
+  EXPECT_EQ(TextOf(FilesOf("[kernel.kallsyms]", kId, ModuleKind::kKernel).kallsyms), text);
   const ModuleFiles other = FilesOf("[kernel.kallsyms]", kOtherId, ModuleKind::kKernel);
-  EXPECT_EQ(other.text, "");
+  EXPECT_EQ(other.kallsyms, nullptr);
   EXPECT_THAT(other.why, HasSubstr("running kernel: build-id differs: recorded cd34ab12cd34ab12…"));
   options_.kernel_build_id = kId;
-  EXPECT_EQ(FilesOf("[mod]", BuildId(), ModuleKind::kKernelModule).text,
-            "ffffffffc0000000 t f\t[mod]\n");
+  EXPECT_EQ(TextOf(FilesOf("[mod]", BuildId(), ModuleKind::kKernelModule).kallsyms), text);
+  const ModuleFiles missing = FilesOf("[other]", BuildId(), ModuleKind::kKernelModule);
+  EXPECT_EQ(missing.kallsyms, nullptr);
+  EXPECT_THAT(missing.why, HasSubstr("kallsyms has no symbols of this module"));
   options_.kernel_build_id = BuildId();
   options_.os_release = "1.2.3-other";
   EXPECT_THAT(FilesOf("[kernel.kallsyms]", BuildId(), ModuleKind::kKernel).why,
@@ -281,8 +286,7 @@ TEST_F(SymfilesTest, PerfMapsOfThisUserOnly) {
   module.key = {.kind = ModuleKind::kJit, .path = "//anon", .build_id = {}, .pid = kNoProcess};
   const auto provider = MakeFileProvider(options_);
   const ModuleFiles files = provider->FilesOf(module);
-  EXPECT_EQ(files.text, "1000 10 jitted\n");
-  EXPECT_TRUE(files.text_is_perf_map);
+  EXPECT_EQ(TextOf(files.perf_map), "1000 10 jitted\n");
   if (chown(path.c_str(), 12345, 12345) == 0 && geteuid() == 0) {
     EXPECT_THAT(provider->FilesOf(module).why, HasSubstr("belongs to user 12345"));
   }
@@ -324,21 +328,7 @@ TEST(PerfconfigTest, BuildIdDir) {
   EXPECT_EQ(BuildIdDirOfConfig("[buildid"), std::nullopt);
 }
 
-TEST_F(SymfilesTest, KernelLinesAreTakenOutOfKallsyms) {
-  std::string text = "1 T a\n4 t d\n2 t b\t[m]\n3 t c\t[n]\n";
-  EXPECT_EQ(TakeKernelLines(text), "1 T a\n4 t d\n");
-  EXPECT_EQ(text, "2 t b\t[m]\n3 t c\t[n]\n");
-  text = "2 t b\t[m]\n1 T a\n";
-  EXPECT_EQ(TakeKernelLines(text), "1 T a\n") << "mixed";
-  EXPECT_EQ(LinesOfModule(text, "m"), "2 t b\t[m]\n");
-  text = "1 T a\n";
-  EXPECT_EQ(TakeKernelLines(text), "1 T a\n");
-  EXPECT_EQ(text, "");
-}
-
-TEST_F(SymfilesTest, KallsymsOfTheModuleOnly) {
-  EXPECT_EQ(LinesOfModule("1 T a\n2 t b\t[m]\n3 t c [n]\n4 t d", ""), "1 T a\n4 t d\n");
-  EXPECT_EQ(LinesOfModule("1 T a\n2 t b\t[m]\n3 t c [n]\n", "m"), "2 t b\t[m]\n");
+TEST_F(SymfilesTest, KallsymsThatTellNothing) {
   EXPECT_TRUE(HidesAddresses("0000000000000000 T a\n0000000000000000 t b\n"));
   EXPECT_FALSE(HidesAddresses("0000000000000000 A a\nffffffff81000000 t b\n"));
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "base/hex_digits.h"
 #include "views/script_state.h"
 
 namespace stackreel::views {
@@ -24,18 +25,6 @@ void AppendHex(std::string& out, uint64_t value) {
     value >>= 4;
   } while (value != 0);
   out.append(digits + at, sizeof(digits) - at);
-}
-
-// The 16 hex digits of a number as two words of text, most significant digit first in memory
-// (little-endian). Nibbles are spread to bytes, then '0'..'9' and 'a'..'f' made of all at once.
-uint64_t HexDigits(uint32_t value) {
-  constexpr uint64_t kOnes = 0x0101010101010101;
-  uint64_t x = value;
-  x = ((x << 16) | x) & 0x0000ffff0000ffff;
-  x = ((x << 8) | x) & 0x00ff00ff00ff00ff;
-  x = ((x << 4) | x) & 0x0f0f0f0f0f0f0f0f;
-  const uint64_t is_letter = ((x + 6 * kOnes) >> 4) & kOnes;
-  return std::byteswap(x + '0' * kOnes + is_letter * ('a' - '0' - 10));
 }
 
 // printf's "%16lx".
