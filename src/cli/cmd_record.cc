@@ -137,8 +137,10 @@ void RecordCommand::AddEventOptions(CLI::App& app) {
       ->capture_default_str();
   app.add_option("-c,--count", period_, "Sample each N-th time instead")->type_name("N");
   app.add_flag("-g", frame_pointers_, "The same as --call-graph dwarf");
-  app.add_option("--call-graph", call_graph_,
-                 "How to find callers: dwarf[,BYTES of stack], fp (frame pointers), lbr, none")
+  app.add_option(
+         "--call-graph", call_graph_,
+         "How to find callers: dwarf[,BYTES of stack; more as needed], fp (frame pointers), "
+         "lbr, none")
       ->type_name("HOW")
       ->capture_default_str();
   app.add_option("--unwind", unwind_,

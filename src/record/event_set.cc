@@ -21,6 +21,7 @@ using perfdata::Attr;
 using perfdata::Event;
 
 bool IsTracepoint(const Attr& attr) { return attr.type == perfdata::kTypeTracepoint; }
+bool HasStack(const Attr& attr) { return (attr.sample_type & perfdata::kSampleStackUser) != 0; }
 bool IsDummy(const Attr& attr) {
   return attr.type == perfdata::kTypeSoftware && attr.config == PERF_COUNT_SW_DUMMY;
 }
@@ -124,8 +125,16 @@ uint64_t UserRegisterMask() {
 EventSettings SettingsOf(const RecordOptions& options) {
   EventSettings settings;
   settings.call_graph = options.call_graph;
-  settings.stack_size = options.stack_size;
   settings.keep_user_chain = options.unwind == UnwindWhen::kLive;
+  if (options.stack_size != 0) {
+    settings.stack_size = options.stack_size;
+  } else if (options.call_graph == CallGraph::kDwarf && options.unwind == UnwindWhen::kLive) {
+    settings.stack_size = kStackSizes.front();
+    settings.larger_stacks.assign(kStackSizes.begin() + 1, kStackSizes.end());
+    // What does not fit will be in the larger dump. The kernel's walk along frame pointers costs
+    // 0.7 µs a sample and more.
+    settings.keep_user_chain = false;
+  }
   settings.data_mappings =
       options.call_graph == CallGraph::kDwarf && options.unwind == UnwindWhen::kLater;
   settings.frequency = options.period != 0 ? 0 : options.frequency;
@@ -210,9 +219,9 @@ Status FitToKernel(std::vector<Event>& events, int pid, int cpu,
 
 size_t ChooseRingPages(uint64_t bytes_per_second, size_t rings, uint64_t memory, size_t page_size) {
   constexpr uint64_t kSmallest = uint64_t{512} << 10;
-  constexpr uint64_t kLargest = uint64_t{64} << 20;
+  constexpr uint64_t kLargest = uint64_t{32} << 20;
   const uint64_t budget = memory / 32 / std::max<size_t>(rings, 1);
-  uint64_t bytes = std::clamp(std::bit_ceil(bytes_per_second / 4), kSmallest, kLargest);
+  uint64_t bytes = std::clamp(std::bit_ceil(bytes_per_second / 8), kSmallest, kLargest);
   while (bytes > budget && bytes > kSmallest) bytes /= 2;
   return std::max<uint64_t>(bytes / page_size, 1);
 }
@@ -232,20 +241,28 @@ uint64_t ExpectedBytesPerSecond(const std::vector<Event>& events) {
 }
 
 Result<std::unique_ptr<EventSet>> EventSet::Open(std::vector<Event> events, const Target& target,
-                                                 bool inherit, size_t pages) {
+                                                 bool inherit, size_t pages,
+                                                 std::vector<uint32_t> larger_stacks) {
   std::unique_ptr<EventSet> set(new EventSet);
   set->system_wide_ = target.system_wide;
+  set->larger_stacks_ = std::move(larger_stacks);
   const bool may_shrink = pages == 0;
   // An inherited event can have a ring only if it is bound to a CPU.
   std::vector<int> cpus(target.cpus.begin(), target.cpus.end());
   if (!target.system_wide && !inherit) cpus = {-1};
   if (pages == 0) {
     const size_t rings = cpus[0] == -1 ? target.tids.size() : cpus.size();
+    std::vector<Event> largest = events;
+    for (Event& event : largest) {
+      if (HasStack(event.attr) && !set->larger_stacks_.empty()) {
+        event.attr.sample_stack_user = set->larger_stacks_.back();
+      }
+    }
     pages =
-        ChooseRingPages(ExpectedBytesPerSecond(events), rings, SystemMemory(), SystemPageSize());
+        ChooseRingPages(ExpectedBytesPerSecond(largest), rings, SystemMemory(), SystemPageSize());
   }
   const uint32_t watermark =
-      static_cast<uint32_t>(std::min<uint64_t>(pages * SystemPageSize() / 4, uint64_t{16} << 20));
+      static_cast<uint32_t>(std::min<uint64_t>(pages * SystemPageSize() / 4, uint64_t{4} << 20));
   for (Event& event : events) event.attr.wakeup_events_or_watermark = watermark;
   set->events_ = std::move(events);
 
@@ -268,22 +285,48 @@ Result<std::unique_ptr<EventSet>> EventSet::Open(std::vector<Event> events, cons
 // Opens every event on (pid, cpu); false if that task or CPU is not there any more.
 Result<bool> EventSet::OpenOn(int pid, int cpu) {
   for (uint32_t event = 0; event < events_.size(); ++event) {
-    os::OpenAttempt attempt = os::TryPerfEventOpen(events_[event].attr, pid, cpu, -1, 0);
-    if (!attempt.fd.valid()) {
-      const bool task_gone = attempt.error == ESRCH && pid > 0;
-      const bool cpu_gone = (attempt.error == ENODEV || attempt.error == EINVAL) && cpu >= 0 &&
-                            !IsOnline(static_cast<uint32_t>(cpu));
-      if (task_gone || cpu_gone) return false;
-      return Fail(
-          ExplainOpenRefusal(os::GatherRefusal(attempt.error, events_[event].attr, pid, cpu)));
+    const bool several = !larger_stacks_.empty() && HasStack(events_[event].attr);
+    for (size_t tier = 0; tier <= (several ? larger_stacks_.size() : 0); ++tier) {
+      TRY_ASSIGN(const bool there,
+                 OpenOne(event, pid, cpu, several ? std::optional(tier) : std::nullopt));
+      if (!there) return false;
     }
-    TRY_ASSIGN(const uint64_t id, os::PerfEventId(attempt.fd));
-    opened_.push_back({.fd = std::move(attempt.fd), .event = event, .cpu = cpu, .id = id});
-    if (ids_are_fixed_) {
-      late_ids_.emplace_back(id, events_[event].ids.front());
-    } else {
-      events_[event].ids.push_back(id);
+  }
+  return true;
+}
+
+// As OpenOn.
+Result<bool> EventSet::OpenOne(uint32_t event, int pid, int cpu, std::optional<size_t> tier) {
+  Attr attr = events_[event].attr;
+  const bool is_larger = tier && *tier != 0;
+  if (is_larger) {
+    attr.sample_stack_user = larger_stacks_[*tier - 1];
+    attr.flags &= ~uint64_t{perfdata::kAttrEnableOnExec};
+    attr.flags |= perfdata::kAttrDisabled;
+    // What does not fit the last one may be in the kernel's walk along frame pointers.
+    if (*tier == larger_stacks_.size()) {
+      attr.flags &= ~uint64_t{perfdata::kAttrExcludeCallchainUser};
     }
+  }
+  os::OpenAttempt attempt = os::TryPerfEventOpen(attr, pid, cpu, -1, 0);
+  if (!attempt.fd.valid()) {
+    const bool task_gone = attempt.error == ESRCH && pid > 0;
+    const bool cpu_gone = (attempt.error == ENODEV || attempt.error == EINVAL) && cpu >= 0 &&
+                          !IsOnline(static_cast<uint32_t>(cpu));
+    if (task_gone || cpu_gone) return false;
+    return Fail(ExplainOpenRefusal(os::GatherRefusal(attempt.error, attr, pid, cpu)));
+  }
+  TRY_ASSIGN(const uint64_t id, os::PerfEventId(attempt.fd));
+  opened_.push_back({.fd = std::move(attempt.fd),
+                     .event = event,
+                     .pid = pid,
+                     .cpu = cpu,
+                     .id = id,
+                     .tier = tier});
+  if (ids_are_fixed_ || is_larger) {
+    late_ids_.emplace(id, events_[event].ids.front());
+  } else {
+    events_[event].ids.push_back(id);
   }
   return true;
 }
@@ -295,7 +338,7 @@ Status EventSet::MapRings(size_t first_opened, size_t pages, bool may_shrink) {
   for (size_t i = first_opened; i < opened_.size(); ++i) {
     const bool starts_ring =
         opened_[i].cpu == -1
-            ? (i - first_opened) % events_.size() == 0
+            ? i == first_opened || opened_[i].pid != opened_[i - 1].pid
             : std::none_of(rings_.begin() + static_cast<std::ptrdiff_t>(first_ring), rings_.end(),
                            [&](const Ring& ring) { return ring.cpu == opened_[i].cpu; });
     if (starts_ring) rings_.push_back({.cpu = opened_[i].cpu, .first_fd = i, .ring = nullptr});
@@ -327,8 +370,31 @@ Status EventSet::MapRings(size_t first_opened, size_t pages, bool may_shrink) {
 }
 
 Status EventSet::Enable() {
-  for (const Opened& opened : opened_) TRY(os::PerfEventEnable(opened.fd));
+  for (const Opened& opened : opened_) {
+    if (InUse(opened)) TRY(os::PerfEventEnable(opened.fd));
+  }
   return {};
+}
+
+// The new ones first: one of them carries the side band too, of which nothing may be missing. What
+// both carry meanwhile says the same twice.
+Status EventSet::UseLargerStacks(bool enabled) {
+  CHECK(may_use_larger_stacks());
+  const size_t old = tier_++;
+  if (!enabled) return {};
+  for (const Opened& opened : opened_) {
+    if (opened.tier == tier_) TRY(os::PerfEventEnable(opened.fd));
+  }
+  for (const Opened& opened : opened_) {
+    if (opened.tier == old) TRY(os::PerfEventDisable(opened.fd));
+  }
+  return {};
+}
+
+uint32_t EventSet::stack_size() const {
+  if (tier_ != 0) return larger_stacks_[tier_ - 1];
+  const auto event = std::ranges::find_if(events_, [](const Event& e) { return HasStack(e.attr); });
+  return event == events_.end() ? 0 : event->attr.sample_stack_user;
 }
 
 Status EventSet::Disable() {
@@ -352,13 +418,13 @@ Status EventSet::AddCpu(uint32_t cpu, const std::vector<uint32_t>& tids, bool en
   for (const int pid : pids) TRY(OpenOn(pid, static_cast<int>(cpu)));
   TRY(MapRings(first, ring_pages_, /*may_shrink=*/false));
   for (size_t i = first; enable && i < opened_.size(); ++i) {
-    TRY(os::PerfEventEnable(opened_[i].fd));
+    if (InUse(opened_[i])) TRY(os::PerfEventEnable(opened_[i].fd));
   }
   return {};
 }
 
 uint64_t EventSet::KnownId(uint64_t id) const {
-  const auto it = std::ranges::find(late_ids_, id, &std::pair<uint64_t, uint64_t>::first);
+  const auto it = late_ids_.find(id);
   return it == late_ids_.end() ? id : it->second;
 }
 

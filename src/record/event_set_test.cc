@@ -83,12 +83,33 @@ TEST(ConfigureEvents, CallGraphs) {
   EXPECT_NE(Configure({"cycles"}, settings)[0].attr.branch_sample_type, 0u);
 }
 
-TEST(ChooseRingPages, AQuarterOfASecondWithinBounds) {
+TEST(ConfigureEvents, StacksGrowOnlyWhenUnwoundLiveAndNoSizeIsGiven) {
+  RecordOptions options;
+  EventSettings settings = SettingsOf(options);
+  EXPECT_EQ(settings.stack_size, 24576u);
+  EXPECT_EQ(settings.larger_stacks, (std::vector<uint32_t>{65528}));
+  EXPECT_FALSE(settings.keep_user_chain);
+  options.stack_size = 8192;
+  settings = SettingsOf(options);
+  EXPECT_EQ(settings.stack_size, 8192u);
+  EXPECT_TRUE(settings.larger_stacks.empty());
+  EXPECT_TRUE(settings.keep_user_chain);
+  options.stack_size = 0;
+  options.unwind = UnwindWhen::kLater;
+  settings = SettingsOf(options);
+  EXPECT_EQ(settings.stack_size, kLargestStack);
+  EXPECT_TRUE(settings.larger_stacks.empty());
+  options.unwind = UnwindWhen::kLive;
+  options.call_graph = CallGraph::kFramePointer;
+  EXPECT_TRUE(SettingsOf(options).larger_stacks.empty());
+}
+
+TEST(ChooseRingPages, AnEighthOfASecondWithinBounds) {
   constexpr uint64_t kGb = uint64_t{1} << 30;
   constexpr size_t kPage = 4096;
   EXPECT_EQ(ChooseRingPages(0, 1, 64 * kGb, kPage), (512u << 10) / kPage);
-  EXPECT_EQ(ChooseRingPages(64 << 20, 1, 64 * kGb, kPage), (16u << 20) / kPage);
-  EXPECT_EQ(ChooseRingPages(kGb, 2, 64 * kGb, kPage), (64u << 20) / kPage);
+  EXPECT_EQ(ChooseRingPages(64 << 20, 1, 64 * kGb, kPage), (8u << 20) / kPage);
+  EXPECT_EQ(ChooseRingPages(kGb, 2, 64 * kGb, kPage), (32u << 20) / kPage);
   // 128 CPUs share 1/32 of the memory.
   EXPECT_EQ(ChooseRingPages(kGb, 128, 64 * kGb, kPage), (16u << 20) / kPage);
   EXPECT_EQ(ChooseRingPages(kGb, 100'000, kGb, kPage), (512u << 10) / kPage);

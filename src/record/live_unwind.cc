@@ -38,6 +38,7 @@ perfdata::Attr WithoutStack(const perfdata::Attr& attr) {
   out.sample_type &= ~kStack;
   out.sample_regs_user = 0;
   out.sample_stack_user = 0;
+  out.flags &= ~uint64_t{perfdata::kAttrExcludeCallchainUser};  // there is one now
   return out;
 }
 
@@ -128,6 +129,7 @@ Status LiveUnwinder::Flush(const Write& write) {
     const Job& job = jobs_[item.job];
     if (job.end) {
       ++user_stacks_;
+      watch_.Add(job.cut_at);
       ++ends_[static_cast<size_t>(*job.end)];
     }
     if (job.bad) {
@@ -172,6 +174,9 @@ void LiveUnwinder::UnwindOne(Job& job, Worker& worker, std::vector<uint8_t>& out
     input.max_frames = kMaxFrames;
     end = worker.unwinder.Unwind(input, worker.frames);
     job.end = end;
+    if (input.stack_was_cut && end == StackEnd::kDumpExhausted) {
+      job.cut_at = static_cast<uint32_t>(sample.stack_user.size());
+    }
   }
   worker.chain.clear();
   BuildCallchain(sample, worker.frames, end, worker.chain);

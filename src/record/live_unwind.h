@@ -29,6 +29,34 @@ perfdata::Attr WithoutStack(const perfdata::Attr& attr);
 void BuildCallchain(const perfdata::Sample& sample, const std::vector<unwind::Frame>& frames,
                     unwind::StackEnd end, std::vector<uint64_t>& out);
 
+// Whether the dumps are large enough for what is running.
+class DumpWatch {
+ public:
+  // `cut_at`: the size of a dump that was filled, and the stack reached beyond it; else 0.
+  void Add(uint32_t cut_at) {
+    constexpr uint64_t kRecent = 4096;
+    if (++stacks_ > kRecent) {
+      stacks_ /= 2;
+      cut_ /= 2;
+    }
+    if (cut_at > size_) {  // dumps have become larger
+      size_ = cut_at;
+      stacks_ = 1;
+      cut_ = 0;
+    }
+    if (cut_at != 0 && cut_at == size_) ++cut_;
+  }
+  // The size, if more than a few in a thousand of the last stacks were cut there; else 0.
+  [[nodiscard]] uint32_t TooSmall() const {
+    constexpr uint64_t kFew = 3, kPerThousand = 3;
+    return cut_ > kFew && cut_ * 1000 > stacks_ * kPerThousand ? size_ : 0;
+  }
+
+ private:
+  uint64_t stacks_ = 0, cut_ = 0;
+  uint32_t size_ = 0;
+};
+
 class LiveUnwinder {
  public:
   // What it does with a record when its turn has come.
@@ -47,6 +75,7 @@ class LiveUnwinder {
 
   [[nodiscard]] uint64_t user_stacks() const { return user_stacks_; }
   [[nodiscard]] uint64_t complete_stacks() const;
+  [[nodiscard]] uint32_t too_small_dump() const { return watch_.TooSmall(); }
   // Name of each end there was → samples, for the STACK_ENDS feature.
   [[nodiscard]] std::map<std::string, uint64_t> StackEnds() const;
   // By unwind::StackEnd.
@@ -61,6 +90,7 @@ class LiveUnwinder {
     std::shared_ptr<const unwind::UnwindMaps> maps;
     uint64_t code_mask = 0;
     std::optional<unwind::StackEnd> end;  // of the user stack, once it was unwound
+    uint32_t cut_at = 0;                  // the dump was filled, and the stack reaches beyond it
     bool bad = false;
     size_t chunk = 0, offset = 0, size = 0;  // the new record, in chunk_bytes_
   };
@@ -90,6 +120,7 @@ class LiveUnwinder {
   std::vector<Item> items_;
   std::vector<std::vector<uint8_t>> chunk_bytes_;
   uint64_t user_stacks_ = 0;
+  DumpWatch watch_;
   std::vector<uint64_t> ends_;
 };
 

@@ -60,17 +60,48 @@ TEST(BuildCallchain, NothingInCommonAddsNothing) {
               ElementsAre(kContextUser, 0x10, 0x20, 0x30));
 }
 
+TEST(DumpWatch, AFewCutStacksOfManyDoNotMatter) {
+  DumpWatch watch;
+  for (int i = 0; i < 3; ++i) watch.Add(16384);
+  EXPECT_EQ(watch.TooSmall(), 0u);
+  watch.Add(16384);
+  EXPECT_EQ(watch.TooSmall(), 16384u);
+  for (int i = 0; i < 2000; ++i) watch.Add(0);
+  EXPECT_EQ(watch.TooSmall(), 0u);
+}
+
+TEST(DumpWatch, DepthThatComesLateIsSeen) {
+  DumpWatch watch;
+  for (int i = 0; i < 1'000'000; ++i) watch.Add(0);
+  EXPECT_EQ(watch.TooSmall(), 0u);
+  for (int i = 0; i < 20; ++i) watch.Add(16384);
+  EXPECT_EQ(watch.TooSmall(), 16384u);
+}
+
+TEST(DumpWatch, DumpsOfAnEarlierSizeSayNothingOfTheNewOne) {
+  DumpWatch watch;
+  for (int i = 0; i < 20; ++i) watch.Add(16384);
+  watch.Add(32768);
+  EXPECT_EQ(watch.TooSmall(), 0u);
+  for (int i = 0; i < 20; ++i) watch.Add(16384);
+  EXPECT_EQ(watch.TooSmall(), 0u);
+  for (int i = 0; i < 3; ++i) watch.Add(32768);
+  EXPECT_EQ(watch.TooSmall(), 32768u);
+}
+
 TEST(WithoutStack, LeavesACallchainOnly) {
   perfdata::Attr attr;
   attr.sample_type = perfdata::kSampleIp | perfdata::kSampleCallchain | perfdata::kSampleRegsUser |
                      perfdata::kSampleStackUser;
   attr.sample_regs_user = 0xff;
   attr.sample_stack_user = 8192;
+  attr.flags = perfdata::kAttrExcludeCallchainUser | perfdata::kAttrFreq;
   const perfdata::Attr out = WithoutStack(attr);
   EXPECT_EQ(out.sample_type,
             static_cast<uint64_t>(perfdata::kSampleIp | perfdata::kSampleCallchain));
   EXPECT_EQ(out.sample_regs_user, 0u);
   EXPECT_EQ(out.sample_stack_user, 0u);
+  EXPECT_EQ(out.flags, uint64_t{perfdata::kAttrFreq});
 }
 
 }  // namespace

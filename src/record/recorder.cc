@@ -36,6 +36,8 @@ using Notice = std::function<void(const std::string&)>;
 // Rings are emptied at least this often, so that what was written stays near to what happened.
 constexpr milliseconds kLongestRound{100};
 constexpr milliseconds kShortestRound{5};
+// While what they show may lead to larger stacks.
+constexpr milliseconds kLongestWatchfulRound{25};
 constexpr milliseconds kCpuCheckTime{500};
 
 double CpuSecondsOf(const struct rusage& usage) {
@@ -164,6 +166,7 @@ class Recording {
 
  private:
   Status CheckOptions() const;
+  [[nodiscard]] EventSettings SettingsFor(const Target& target) const;
   Status Prepare();
   Result<std::unique_ptr<RoundProcessor>> MakeProcessor();
   Status StartTarget();
@@ -219,12 +222,12 @@ Status Recording::CheckOptions() const {
                 "only one of -p, -t, -a and -C can be recorded at a time, and a "
                 "command only by itself or with -a");
   }
-  if (options_.stack_size == 0 || options_.stack_size % 8 != 0 || options_.stack_size > 65528) {
+  if (options_.stack_size % 8 != 0 || options_.stack_size > kLargestStack) {
     return Fail(
         ErrorKind::kUsage,
         fmt::format("a stack size of {} is not possible: the kernel takes multiples of 8 up "
-                    "to 65528",
-                    options_.stack_size));
+                    "to {}",
+                    options_.stack_size, kLargestStack));
   }
   if (options_.frequency == 0 && options_.period == 0) {
     return Fail(ErrorKind::kUsage, "a frequency of 0 records nothing");
@@ -238,6 +241,19 @@ Status Recording::CheckOptions() const {
     return Fail(ErrorKind::kUsage, "a pipe cannot be switched: give a file with -o");
   }
   return {};
+}
+
+EventSettings Recording::SettingsFor(const Target& target) const {
+  EventSettings settings = SettingsOf(options_);
+  // A second event beside each of a great many costs more than it saves.
+  constexpr size_t kMostDescriptors = 4096;
+  if (!settings.larger_stacks.empty() &&
+      target.cpus.size() * target.tids.size() > kMostDescriptors) {
+    settings.stack_size = settings.larger_stacks.back();
+    settings.larger_stacks.clear();
+    settings.keep_user_chain = true;
+  }
+  return settings;
 }
 
 Status Recording::Prepare() {
@@ -255,12 +271,13 @@ Status Recording::Prepare() {
   target.cpus = options_.cpus.empty() ? cpus_ : options_.cpus;
 
   const int pid = options_.system_wide ? -1 : static_cast<int>(target.tids.front());
-  TRY_ASSIGN(ChosenEvents chosen, ChooseEvents(options_.events, SettingsOf(options_), pid,
+  const EventSettings settings = SettingsFor(target);
+  TRY_ASSIGN(ChosenEvents chosen, ChooseEvents(options_.events, settings, pid,
                                                static_cast<int>(target.cpus.front()), notice_));
   fallback_ = chosen.fallback;
   if (!fallback_.empty()) notice_(fallback_);
   TRY_ASSIGN(set_, EventSet::Open(std::move(chosen.events), target, options_.inherit,
-                                  options_.mmap_pages));
+                                  options_.mmap_pages, settings.larger_stacks));
   for (const perfdata::Event& event : set_->events()) table_.Add(event);
   // Half of what a ring may hold: a ring whose own task has ended wakes nobody.
   const uint64_t rate = std::max<uint64_t>(ExpectedBytesPerSecond(set_->events()), 1);
@@ -314,7 +331,8 @@ Status Recording::StartTarget() {
 
 milliseconds Recording::Timeout() const {
   const Clock::time_point now = Clock::now();
-  milliseconds timeout = round_time_;
+  milliseconds timeout =
+      set_->may_use_larger_stacks() ? std::min(round_time_, kLongestWatchfulRound) : round_time_;
   const auto until = [&](Clock::time_point when) {
     timeout = std::min(timeout, std::chrono::ceil<milliseconds>(when - now));
   };
@@ -351,6 +369,9 @@ Status Recording::Loop() {
       TRY(set_->Enable());
     }
     TRY(DrainAll());
+    if (set_->may_use_larger_stacks() && processor_->too_small_dump() >= set_->stack_size()) {
+      TRY(set_->UseLargerStacks(enabled_));
+    }
     if (Clock::now() >= next_cpu_check_) FollowCpus();
   }
   (void)set_->Disable();
@@ -535,6 +556,7 @@ RecordSummary Recording::Summarise(const Status& worked) {
   if (child_ != nullptr && !cut_short_) summary.exit_code = child_->Wait(/*block=*/false);
   counters_.Add("record.spilled_bytes", queue_->spilled_bytes());
   counters_.Merge(processor_counters_);
+  counters_.Add("record.stack_size", set_->stack_size());
   summary.counters = counters_;
   summary.ended_by = worked ? ended_by_ : worked.error().message;
   summary.files = totals.files;

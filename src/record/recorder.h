@@ -28,7 +28,9 @@ struct RecordOptions {
   uint64_t frequency = 997;         // samples a second; 0: use period
   uint64_t period = 0;
   CallGraph call_graph = CallGraph::kDwarf;
-  uint32_t stack_size = 65528;  // the largest the kernel takes
+  // Bytes of stack a sample, up to 65528, the largest the kernel takes. 0: unwound live, 24 KB, and
+  // more as soon as stacks turn out not to fit; with --unwind=later the largest.
+  uint32_t stack_size = 0;
   UnwindWhen unwind = UnwindWhen::kLive;
   std::string output = "perf.data";      // "-": pipe
   std::optional<int> compression_level;  // unset: 1; 0: none

@@ -328,6 +328,7 @@ Status RoundProcessor::EndRound() {
   TRY(order_.EndRound([this](const TimeOrder::Entry& entry) { return PassOn(entry.record); }));
   if (unwinder_) {
     TRY(unwinder_->Flush([this](ByteView record) { return file_->Write(record); }));
+    too_small_dump_ = unwinder_->too_small_dump();
   }
   const uint64_t oldest = order_.oldest_round();
   while (!held_.empty() && held_.begin()->first < oldest) {

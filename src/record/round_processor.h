@@ -77,6 +77,8 @@ class RoundProcessor {
   void RequestSwitch() { switch_requested_ = true; }
   [[nodiscard]] bool SwitchIsDue() const;
   [[nodiscard]] bool failed() const { return failed_; }
+  // The size of dumps that stacks did not fit into lately; 0 if they do.
+  [[nodiscard]] uint32_t too_small_dump() const { return too_small_dump_; }
   [[nodiscard]] bool reached_max_size() const { return reached_max_size_; }
 
   [[nodiscard]] const KernelImage& kernel() const { return kernel_; }
@@ -135,6 +137,7 @@ class RoundProcessor {
   mutable std::mutex tasks_mutex_;
   std::map<uint32_t, Task> tasks_;  // by tid
   std::atomic<bool> switch_requested_ = false, failed_ = false, reached_max_size_ = false;
+  std::atomic<uint32_t> too_small_dump_ = 0;
 };
 
 }  // namespace stackreel::record

@@ -84,6 +84,18 @@ def command_ends(folder):
     check(record("-o", path, "--", "/").returncode == 126, "not runnable is 126")
 
 
+def stacks_grow(folder):
+    """Dumps become larger when stacks turn out not to fit them."""
+    path = f"{folder}/deep.data"
+    run = record("-o", path, "-F", "4000", "--", STORM, "deep")
+    complete = re.search(r"([\d.]+) % of (\d+) user stacks complete", run.stderr)
+    check(complete and float(complete.group(1)) > 75, f"deep stacks: {run.stderr.strip()}")
+    check_whole(path, "deep stacks", samples_said(run.stderr))
+    run = record("-o", path, "-F", "4000", "--call-graph", "dwarf,24576", "--", STORM, "deep")
+    complete = re.search(r"([\d.]+) % of (\d+) user stacks complete", run.stderr)
+    check(complete and float(complete.group(1)) < 25, "a size that is given stays")
+
+
 def signals_end(folder):
     for name in ("SIGINT", "SIGTERM"):
         path = f"{folder}/{name}.data"
@@ -208,7 +220,7 @@ if record("-o", "/dev/null", "--", "true").returncode == 125:
     print("skipped: events may not be opened here")
     sys.exit(77)
 with tempfile.TemporaryDirectory() as scratch:
-    for part in (command_ends, signals_end, limits_end, files_switch, directory_stays, target_goes,
+    for part in (command_ends, stacks_grow, signals_end, limits_end, files_switch, directory_stays, target_goes,
                  killed, disk_full, pipes):
         part(scratch)
 if failures:

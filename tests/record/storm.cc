@@ -1,4 +1,5 @@
-// A target that forks, executes and makes threads all the time: storm SECONDS.
+// A target that forks, executes and makes threads all the time: storm SECONDS; or that works under
+// some 50 KB of stack: storm deep.
 // Each process and thread works for a moment in a function of its own.
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,11 +22,27 @@ __attribute__((noinline)) void WorkInThread() { Work(std::chrono::microseconds(1
 __attribute__((noinline)) void WorkInFork() { Work(std::chrono::microseconds(1500)); }
 __attribute__((noinline)) void WorkAfterExec() { Work(std::chrono::microseconds(1500)); }
 
+volatile char sink;
+__attribute__((noinline)) void WorkBelow(int frames) {
+  volatile char room[1000];
+  room[0] = static_cast<char>(frames);
+  if (frames == 0) {
+    Work(std::chrono::seconds(1));
+  } else {
+    WorkBelow(frames - 1);
+  }
+  sink = room[0];
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "child") == 0) {
     WorkAfterExec();
+    return 0;
+  }
+  if (argc > 1 && std::strcmp(argv[1], "deep") == 0) {
+    WorkBelow(50);
     return 0;
   }
   const auto end = Clock::now() + std::chrono::milliseconds(
