@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <new>
 
 #include "cli/help.h"
 #include "cli/program.h"
@@ -95,6 +96,16 @@ TEST_F(SettingsTest, AValueThatDoesNotFitIsAUsageError) {
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().kind, ErrorKind::kUsage);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they end by themselves
+TEST(ProgramTest, NoMemoryIsAnErrorAndNoCrash) {
+  const auto want_too_much = [] {
+    std::set_new_handler(EndOutOfMemory);
+    [[maybe_unused]] void* volatile kept = ::operator new(size_t{1} << 62);
+  };
+  EXPECT_EXIT(want_too_much(), testing::ExitedWithCode(kExitFailed), "error: out of memory");
+}
+#endif
 
 }  // namespace
 }  // namespace stackreel::cli

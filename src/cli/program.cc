@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <string_view>
 
 #include "cli/help.h"
 #include "os/file.h"
@@ -57,6 +58,13 @@ int PrintError(const Error& error, const GlobalOptions& global) {
     fmt::print(stderr, "  try: {}\n", cure);
   }
   return ExitCodeOf(error.kind);
+}
+
+void EndOutOfMemory() {
+  constexpr std::string_view kMessage =
+      "stackreel: error: out of memory\n  try: fewer --threads, or a higher limit (ulimit -v)\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  _exit(kExitFailed);
 }
 
 Program::Program() : app_("profiler and tracer for native Linux programs", "stackreel") {

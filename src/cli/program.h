@@ -36,6 +36,10 @@ class Program {
   std::vector<Entry> commands_;
 };
 
+// What operator new calls where there is no memory left: says so and ends the program, on whichever
+// thread it is. A recording is left as a killed one is, readable up to the last round.
+[[noreturn]] void EndOutOfMemory();
+
 // Fills options of `app` that were not given: first from the environment (STACKREEL_COMMAND_OPTION
 // in capitals, '-' as '_'), then from `config_text`, TOML with a table for each command. kUsage if
 // a value does not fit or the table names an option that is not there.
