@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analyze/chain_splice.h"
 #include "base/check.h"
 
 namespace stackreel::analyze {
@@ -193,21 +194,20 @@ void ChainBuilder::AddUnwound(PendingSample& pending, std::vector<AnalyzedFrame>
   }
 }
 
-// A stack that the dump cut off goes on with the kernel's own chain, from the outermost frame on
-// that both have.
+// A stack that the dump cut off goes on with the kernel's own chain. `first`: of the unwound
+// frames.
 void ChainBuilder::SpliceChain(const PendingSample& pending, size_t first,
                                std::vector<AnalyzedFrame>& out) {
-  for (size_t i = out.size(); i > first + 1; --i) {
-    const auto same =
-        std::find(user_chain_.begin(), user_chain_.end(), out[i - 1].address.avma.value);
-    if (same == user_chain_.end()) continue;
-    if (same + 1 == user_chain_.end()) return;
-    out.resize(i);
-    for (auto it = same + 1; it != user_chain_.end() && !Full(pending, out); ++it) {
-      AddFrame(pending, {Avma(*it), CodeAddressKind::kReturnAddress}, FrameOrigin::kKernelChain,
-               CpuMode::kUser, out);
-    }
-    return;
+  unwound_addresses_.clear();
+  for (size_t i = first; i < out.size(); ++i) {
+    unwound_addresses_.push_back(out[i].address.avma.value);
+  }
+  const auto splice = FindSplice(unwound_addresses_, user_chain_);
+  if (!splice) return;
+  out.resize(first + splice->keep);
+  for (size_t i = splice->from; i < user_chain_.size() && !Full(pending, out); ++i) {
+    AddFrame(pending, {Avma(user_chain_[i]), CodeAddressKind::kReturnAddress},
+             FrameOrigin::kKernelChain, CpuMode::kUser, out);
   }
 }
 

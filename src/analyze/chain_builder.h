@@ -94,6 +94,7 @@ class ChainBuilder {
   Place last_place_;
   unwind::Unwinder unwinder_;
   std::vector<unwind::Frame> unwound_;
+  std::vector<uint64_t> unwound_addresses_;
   std::vector<uint64_t> user_chain_;  // of the kernel, for samples whose stack is dumped as well
   uint64_t bad_chains_ = 0;
 };

@@ -1,7 +1,9 @@
 #include "record/live_unwind.h"
 
 #include <algorithm>
+#include <span>
 
+#include "analyze/chain_splice.h"
 #include "base/check.h"
 
 namespace stackreel::record {
@@ -57,19 +59,14 @@ void BuildCallchain(const perfdata::Sample& sample, const std::vector<unwind::Fr
   const size_t first = out.size();
   for (const unwind::Frame& frame : frames) out.push_back(frame.address.avma.value);
   if (end != StackEnd::kDumpExhausted) return;
-  // From the outermost frame on that both chains have. The sampled pc alone is no such frame: both
-  // begin with it.
-  for (size_t i = out.size(); i > first + 1; --i) {
-    for (size_t same = user + 1; same < recorded.size(); ++same) {
-      if (recorded[same] != out[i - 1]) continue;
-      if (same + 1 == recorded.size()) return;
-      out.resize(i);
-      for (++same; same < recorded.size() && recorded[same] < perfdata::kContextMax; ++same) {
-        out.push_back(recorded[same]);
-      }
-      return;
-    }
+  std::vector<uint64_t> chain;
+  for (size_t i = user + 1; i < recorded.size() && recorded[i] < perfdata::kContextMax; ++i) {
+    chain.push_back(recorded[i]);
   }
+  const auto splice = analyze::FindSplice(std::span(out).subspan(first), chain);
+  if (!splice) return;
+  out.resize(first + splice->keep);
+  out.insert(out.end(), chain.begin() + static_cast<std::ptrdiff_t>(splice->from), chain.end());
 }
 
 LiveUnwinder::LiveUnwinder(session::Session& session, symbolize::ModuleFileProvider& files,
