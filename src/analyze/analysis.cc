@@ -25,14 +25,6 @@ constexpr size_t kChunkSamples = 16;
 
 constexpr uint32_t kNoId = UINT32_MAX;  // of a sample without TID
 
-unwind::Arch ArchOf(uint16_t machine, uint64_t abi) {
-  constexpr uint16_t k386 = 3, kAarch64 = 183;
-  constexpr uint64_t kAbi32 = 1;
-  if (machine == kAarch64) return unwind::Arch::kAarch64;
-  if (machine == k386 || abi == kAbi32) return unwind::Arch::kX86;
-  return unwind::Arch::kX86_64;
-}
-
 }  // namespace
 
 struct Analysis::State : public perfdata::TimedSink {
@@ -177,7 +169,7 @@ void Analysis::State::Locate(PendingSample& pending) {
     pending.jit_time = jit_codes.TimeInDump(
         pending.jit->dump, reader.events().events()[pending.event].attr, pending.sample.time);
   }
-  pending.arch = ArchOf(session.machine(), pending.sample.regs_user.abi);
+  pending.arch = unwind::ArchOf(session.machine(), pending.sample.regs_user.abi);
   pending.code_mask = session.MaskOf(process, &pending.sample).insn;
 }
 

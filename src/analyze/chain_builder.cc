@@ -4,6 +4,7 @@
 
 #include "analyze/chain_splice.h"
 #include "base/check.h"
+#include "base/pointer_code.h"
 
 namespace stackreel::analyze {
 namespace {
@@ -56,11 +57,6 @@ std::optional<CpuMode> ModeOfMarker(uint64_t marker) {
   }
 }
 
-unsigned StackPointerOf(unwind::Arch arch) {
-  // asm/perf_regs.h: PERF_REG_X86_SP, PERF_REG_ARM64_SP.
-  return arch == unwind::Arch::kAarch64 ? 31 : 7;
-}
-
 bool WillUnwind(const PendingSample& pending) {
   return pending.sample.regs_user.abi != 0 && pending.sample.stack_user_size != 0;
 }
@@ -77,7 +73,7 @@ std::optional<uint64_t> DeferredCookieOf(const perfdata::Sample& sample) {
 
 void ChainBuilder::Prefetch(const PendingSample& pending) const {
   if (!WillUnwind(pending)) return;
-  const auto sp = pending.sample.regs_user.Get(StackPointerOf(pending.arch));
+  const auto sp = pending.sample.regs_user.Get(unwind::StackPointerOf(pending.arch));
   unwinder_.Prefetch(unwind::StackView(Avma(sp.value_or(0)), pending.sample.stack_user));
 }
 
@@ -121,7 +117,8 @@ void ChainBuilder::AddSampledChain(PendingSample& pending, std::vector<AnalyzedF
     const CodeAddress address{Avma(ip), kind};
     kind = CodeAddressKind::kReturnAddress;
     if (mode == CpuMode::kUser && user_is_unwound) {
-      user_chain_.push_back(ip);
+      const bool may_be_signed = pending.arch == unwind::Arch::kAarch64;
+      user_chain_.push_back(may_be_signed ? StripCode(ip, pending.code_mask) : ip);
     } else if (!Full(pending, out)) {
       AddFrame(pending, address, FrameOrigin::kKernelChain, mode, out);
     }
@@ -176,7 +173,7 @@ void ChainBuilder::AddUnwound(PendingSample& pending, std::vector<AnalyzedFrame>
   unwind::UnwindInput input;
   input.arch = pending.arch;
   input.registers = *registers;
-  const unsigned sp = StackPointerOf(pending.arch);
+  const unsigned sp = unwind::StackPointerOf(pending.arch);
   const uint64_t start = registers->Has(sp) ? registers->values[sp] : 0;
   input.stack = unwind::StackView(Avma(start), sample.stack_user, pending.endian);
   input.stack_was_cut = sample.stack_user.size() == sample.stack_user_size;
@@ -214,6 +211,10 @@ void ChainBuilder::SpliceChain(const PendingSample& pending, size_t first,
 void ChainBuilder::AddFrame(const PendingSample& pending, CodeAddress address, FrameOrigin origin,
                             CpuMode mode, std::vector<AnalyzedFrame>& out) {
   AnalyzedFrame& frame = out.emplace_back();
+  if (pending.arch == unwind::Arch::kAarch64) {
+    // Frame pointers lead older kernels to addresses as they are signed; so do branch records.
+    address.avma.value = StripCode(address.avma.value, pending.code_mask);
+  }
   frame.address = address;
   frame.origin = origin;
   frame.kernel = IsKernelMode(mode);

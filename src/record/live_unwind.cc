@@ -1,5 +1,7 @@
 #include "record/live_unwind.h"
 
+#include <elf.h>
+
 #include <algorithm>
 #include <span>
 
@@ -23,13 +25,10 @@ perfdata::RawRecord AsRaw(ByteView record) {
   return raw;
 }
 
-constexpr uint64_t kAbi32 = 1;
 #if defined(__aarch64__)
-constexpr unsigned kStackPointer = 31;
-constexpr unwind::Arch kArch64 = unwind::Arch::kAarch64;
+constexpr uint16_t kMachine = EM_AARCH64;
 #else
-constexpr unsigned kStackPointer = 7;
-constexpr unwind::Arch kArch64 = unwind::Arch::kX86_64;
+constexpr uint16_t kMachine = EM_X86_64;
 #endif
 
 }  // namespace
@@ -161,9 +160,10 @@ void LiveUnwinder::UnwindOne(Job& job, Worker& worker, std::vector<uint8_t>& out
   auto end = StackEnd::kNoRegisters;
   if (const auto registers = analyze::RegistersOf(sample.regs_user)) {
     unwind::UnwindInput input;
-    input.arch = sample.regs_user.abi == kAbi32 ? unwind::Arch::kX86 : kArch64;
+    input.arch = unwind::ArchOf(kMachine, sample.regs_user.abi);
     input.registers = *registers;
-    const uint64_t sp = registers->Has(kStackPointer) ? registers->values[kStackPointer] : 0;
+    const unsigned stack_pointer = unwind::StackPointerOf(input.arch);
+    const uint64_t sp = registers->Has(stack_pointer) ? registers->values[stack_pointer] : 0;
     input.stack = unwind::StackView(Avma(sp), sample.stack_user, kNativeEndian);
     input.stack_was_cut = sample.stack_user.size() == sample.stack_user_size;
     input.maps = job.maps.get();

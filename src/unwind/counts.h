@@ -11,7 +11,8 @@ struct Counts {
   uint64_t cache_misses = 0;
   uint64_t full_restarts = 0;
   uint64_t frame_pointer_steps = 0;
-  uint64_t bad_rules = 0;  // CFI that could not be read
+  uint64_t bad_rules = 0;          // CFI that could not be read
+  uint64_t codes_unannounced = 0;  // arm64: a signed return address where CFI says it is not
 };
 
 }  // namespace stackreel::unwind

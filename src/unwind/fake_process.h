@@ -16,6 +16,8 @@
 #include "dwarf/frame_builder.h"
 #include "elf/elf_writer.h"
 #include "elf/image.h"
+#include "unwind/aarch64/full_unwinder.h"
+#include "unwind/aarch64/registers.h"
 #include "unwind/unwind.h"
 #include "unwind/x86_64/full_unwinder.h"
 #include "unwind/x86_64/registers.h"
@@ -28,6 +30,7 @@ class FakeProcess {
  public:
   static constexpr uint64_t kText = 0x1000, kTextEnd = 0x5000;
   static constexpr uint64_t kEhFrame = 0x8000;
+  static constexpr uint64_t kUnknownCode = 0xa000;  // a page of code without a file
 
   explicit FakeProcess(Arch arch = Arch::kX86_64)
       : bias(arch == Arch::kX86 ? 0x56000000 : 0x7f5500000000),
@@ -35,16 +38,25 @@ class FakeProcess {
         arch_(arch),
         frames_(Svma(kEhFrame), true, Endian::kLittle, WordSize()),
         code_(kTextEnd - kText, 0x90) {
+    if (arch == Arch::kAarch64) {
+      for (uint64_t at = kText; at < kTextEnd; at += 4) Instruction(at, 0xd503201f);  // nop
+    }
     SetSp(sp);
   }
 
   [[nodiscard]] unsigned WordSize() const { return arch_ == Arch::kX86 ? 4 : 8; }
 
-  // A function's CFI. In the default CIE the return address is at CFA - word, CFA = sp + word.
+  // A function's CFI. In the default CIE the return address is at CFA - word, CFA = sp + word; on
+  // arm64 it is in the link register, CFA = sp.
   void Function(uint64_t start, uint64_t size, const dwarf::CfaCode& code = dwarf::CfaCode(),
                 bool signal_frame = false) {
     dwarf::NewCie cie;
     if (signal_frame) cie.augmentation = "zRS";
+    if (arch_ == Arch::kAarch64) {
+      cie.code_align = 4;
+      cie.return_address_register = aarch64::Cpu::kLr;
+      cie.instructions = dwarf::CfaCode().DefCfa(aarch64::Cpu::kSp, 0);
+    }
     if (arch_ == Arch::kX86) {
       cie.data_align = -4;
       cie.return_address_register = 8;
@@ -60,9 +72,17 @@ class FakeProcess {
     std::copy(bytes.begin(), bytes.end(),
               code_.begin() + static_cast<std::ptrdiff_t>(svma - kText));
   }
+  void Instruction(uint64_t svma, uint32_t word) {
+    Code(svma, {static_cast<uint8_t>(word), static_cast<uint8_t>(word >> 8),
+                static_cast<uint8_t>(word >> 16), static_cast<uint8_t>(word >> 24)});
+  }
   // A call instruction that returns to `svma`; gives the return address in the process.
   uint64_t Call(uint64_t svma) {
-    Code(svma - 5, {0xe8, 0, 0, 0, 0});
+    if (arch_ == Arch::kAarch64) {
+      Instruction(svma - 4, 0x94000000);  // bl
+    } else {
+      Code(svma - 5, {0xe8, 0, 0, 0, 0});
+    }
     return At(svma);
   }
   [[nodiscard]] uint64_t At(uint64_t svma) const { return bias + svma; }
@@ -76,17 +96,23 @@ class FakeProcess {
   [[nodiscard]] uint64_t WordAt(uint64_t index) const { return sp + index * WordSize(); }
   void SetSp(uint64_t value) {
     sp = value;
-    registers.Set(x86_64::kPerfSp, value);
+    registers.Set(IsArm() ? unsigned{aarch64::Cpu::kSp} : x86_64::kPerfSp, value);
   }
-  void SetPc(uint64_t svma) { registers.Set(x86_64::kPerfIp, At(svma)); }
-  void SetFp(uint64_t value) { registers.Set(x86_64::kPerfBp, value); }
+  void SetPc(uint64_t svma) {
+    registers.Set(IsArm() ? aarch64::kPerfPc : x86_64::kPerfIp, At(svma));
+  }
+  void SetFp(uint64_t value) {
+    registers.Set(IsArm() ? unsigned{aarch64::Cpu::kFp} : x86_64::kPerfBp, value);
+  }
+  void SetLr(uint64_t value) { registers.Set(aarch64::Cpu::kLr, value); }
 
   struct Result {
     StackEnd end = StackEnd::kRoot;
     std::vector<Frame> frames;
     bool paths_agree = true;  // the fast path, and the one with all registers
 
-    // "1010 2020r 3030r:fp": svmas; r: a return address; :fp: by the frame pointer; s: signal.
+    // "1010 2020r 3030r:fp": svmas; r: a return address; :fp: by the frame pointer; :lr: by the
+    // link register of a leaf without CFI; s: signal.
     [[nodiscard]] std::string Text(uint64_t bias) const {
       std::string text;
       for (const Frame& frame : frames) {
@@ -98,6 +124,7 @@ class FakeProcess {
         if (frame.address.kind == CodeAddressKind::kReturnAddress) text += 'r';
         if (frame.signal) text += 's';
         if (frame.origin == FrameOrigin::kFramePointer) text += ":fp";
+        if (frame.origin == FrameOrigin::kLeafLr) text += ":lr";
       }
       return text + " " + StackEndName(end);
     }
@@ -136,6 +163,7 @@ class FakeProcess {
     });
   }
   StackEnd UnwindFull(std::vector<Frame>& out) {
+    if (IsArm()) return aarch64::FullUnwinder(counts_).Unwind(input, out);
     if (arch_ == Arch::kX86) {
       return x86_64::FullUnwinder<x86_64::Cpu32>(counts_).Unwind(input, out);
     }
@@ -151,10 +179,13 @@ class FakeProcess {
   Unwinder unwinder;
 
  private:
+  [[nodiscard]] bool IsArm() const { return arch_ == Arch::kAarch64; }
   void BuildFile() {
     const bool is_64bit = arch_ != Arch::kX86;
     elf::ElfWriter writer(is_64bit ? elf::Class::k64 : elf::Class::k32, Endian::kLittle,
-                          is_64bit ? EM_X86_64 : EM_386);
+                          IsArm()    ? EM_AARCH64
+                          : is_64bit ? EM_X86_64
+                                     : EM_386);
     const uint32_t text = writer.Add(
         {.name = ".text", .flags = SHF_ALLOC | SHF_EXECINSTR, .addr = kText, .bytes = code_});
     const uint32_t eh_frame = writer.Add({.name = ".eh_frame",
@@ -180,6 +211,10 @@ class FakeProcess {
     data.end = bias + kEhFrame + 0x1000;
     data.executable = false;
     maps.mappings.push_back(data);
+    UnwindMapping unknown;
+    unknown.start = bias + kUnknownCode;
+    unknown.end = unknown.start + 0x1000;
+    maps.mappings.push_back(unknown);
     static uint64_t version = 1;
     maps.version = ++version;
   }

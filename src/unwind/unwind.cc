@@ -1,22 +1,22 @@
 #include "unwind/unwind.h"
 
+#include <elf.h>
+
 #include <algorithm>
 #include <atomic>
 #include <utility>
 
+#include "unwind/aarch64/registers.h"
+#include "unwind/x86_64/registers.h"
+
 namespace stackreel::unwind {
 namespace {
-
-constexpr uint32_t kPtLoad = 1;
-constexpr uint32_t kPtGnuEhFrame = 0x6474e550;
-constexpr uint32_t kFlagWrite = 2;
-constexpr uint32_t kShtNobits = 8;
 
 // A section's bytes; decompressed ones are kept in `owned`. Empty if it is absent or bad.
 ByteView SectionView(const elf::Image& image, std::string_view name,
                      std::vector<elf::SectionBytes>& owned) {
   const elf::Section* section = image.FindSection(name);
-  if (section == nullptr || section->type == kShtNobits) return {};
+  if (section == nullptr || section->type == SHT_NOBITS) return {};
   auto bytes = image.ReadSection(*section);
   if (!bytes) return {};
   const ByteView view = bytes->view();
@@ -33,7 +33,7 @@ Svma SectionSvma(const elf::Image& image, std::string_view name) {
 // .eh_frame, whose end is not known: its segment's end, terminated by a zero length.
 void FindBySegments(const elf::Image& image, dwarf::FrameSections& sections) {
   for (const elf::Segment& segment : image.segments()) {
-    if (segment.type != kPtGnuEhFrame) continue;
+    if (segment.type != PT_GNU_EH_FRAME) continue;
     const ByteView bytes = image.BytesAt(Svma(segment.vaddr));
     sections.eh_frame_hdr = bytes.first(std::min<uint64_t>(bytes.size(), segment.file_size));
     sections.eh_frame_hdr_svma = Svma(segment.vaddr);
@@ -72,6 +72,25 @@ uint32_t NextSerial() {
 }
 
 }  // namespace
+
+Arch ArchOf(uint16_t elf_machine, uint64_t regs_abi) {
+  const bool is_32bit = regs_abi == 1;  // PERF_SAMPLE_REGS_ABI_32
+  switch (elf_machine) {
+    case 0:
+    case EM_X86_64:
+      return is_32bit ? Arch::kX86 : Arch::kX86_64;
+    case EM_386:
+      return Arch::kX86;
+    case EM_AARCH64:
+      return is_32bit ? Arch::kOther : Arch::kAarch64;
+    default:
+      return Arch::kOther;
+  }
+}
+
+unsigned StackPointerOf(Arch arch) {
+  return arch == Arch::kAarch64 ? unsigned{aarch64::Cpu::kSp} : x86_64::kPerfSp;
+}
 
 const char* StackEndName(StackEnd end) {
   switch (end) {
@@ -125,9 +144,9 @@ ByteView UnwindModule::BytesAt(Svma svma) const {
 ByteView UnwindModule::ReadOnlyBytesAt(Svma svma) const {
   if (image_ == nullptr) return {};
   for (const elf::Segment& segment : image_->segments()) {
-    if (segment.type == kPtLoad && svma.value >= segment.vaddr &&
+    if (segment.type == PT_LOAD && svma.value >= segment.vaddr &&
         svma.value - segment.vaddr < segment.file_size) {
-      return (segment.flags & kFlagWrite) != 0 ? ByteView() : image_->BytesAt(svma);
+      return (segment.flags & PF_W) != 0 ? ByteView() : image_->BytesAt(svma);
     }
   }
   return {};

@@ -15,7 +15,17 @@
 
 namespace stackreel::unwind {
 
-enum class Arch : uint8_t { kX86_64, kX86, kAarch64 };
+enum class Arch : uint8_t {
+  kX86_64,
+  kX86,  // a 32-bit task
+  kAarch64,
+  kOther,  // not unwound: 32-bit Arm tasks, and all other CPUs
+};
+// `elf_machine`: EM_* of the recording, 0 if it does not say (x86-64 then); `regs_abi`:
+// PERF_SAMPLE_REGS_ABI_* of the sample's user registers.
+Arch ArchOf(uint16_t elf_machine, uint64_t regs_abi);
+// perf's number of the stack pointer (asm/perf_regs.h).
+unsigned StackPointerOf(Arch arch);
 
 // How a frame was found; higher is less sure.
 enum class FrameOrigin : uint8_t {
@@ -70,6 +80,7 @@ class StackView {
   [[nodiscard]] Avma start() const { return Avma(start_); }
   [[nodiscard]] Avma end() const { return Avma(start_ + bytes_.size()); }
   [[nodiscard]] ByteView bytes() const { return bytes_; }
+  [[nodiscard]] Endian endian() const { return endian_; }
 
   // The last whole word counts: offset + 8 <= size.
   [[nodiscard]] bool Read64(uint64_t address, uint64_t& value) const {

@@ -1,5 +1,8 @@
 #include <optional>
 
+#include "unwind/aarch64/fast_unwinder.h"
+#include "unwind/aarch64/full_unwinder.h"
+#include "unwind/aarch64/registers.h"
 #include "unwind/counts.h"
 #include "unwind/unwind.h"
 #include "unwind/x86_64/fast_unwinder.h"
@@ -15,7 +18,7 @@ constexpr size_t kCacheLine = 64;
 constexpr size_t kPrefetchBytes = 1024;
 
 // The two paths of one kind of CPU: the fast one, and the one it hands stacks to that it cannot do.
-template <class Cpu>
+template <class Fast, class Full>
 struct Paths {
   explicit Paths(Counts& counts) : fast(counts), full(counts) {}
 
@@ -32,16 +35,28 @@ struct Paths {
     return *end;
   }
 
-  x86_64::FastUnwinder<Cpu> fast;
-  x86_64::FullUnwinder<Cpu> full;
+  Fast fast;
+  Full full;
 };
+template <class Cpu>
+using X86Paths = Paths<x86_64::FastUnwinder<Cpu>, x86_64::FullUnwinder<Cpu>>;
+
+// Whether the sample tells the pc and the stack pointer.
+bool HasStart(const UnwindInput& input) {
+  const Registers& registers = input.registers;
+  if (input.arch == Arch::kAarch64) {
+    return registers.Has(aarch64::kPerfPc) && registers.Has(aarch64::Cpu::kSp);
+  }
+  return registers.Has(x86_64::kPerfIp) && registers.Has(x86_64::kPerfSp);
+}
 
 }  // namespace
 
 struct Unwinder::State {
   Counts counts;
-  std::optional<Paths<x86_64::Cpu64>> cpu64;
-  std::optional<Paths<x86_64::Cpu32>> cpu32;
+  std::optional<X86Paths<x86_64::Cpu64>> cpu64;
+  std::optional<X86Paths<x86_64::Cpu32>> cpu32;
+  std::optional<Paths<aarch64::FastUnwinder, aarch64::FullUnwinder>> aarch64;
   Counters named;
 };
 
@@ -50,9 +65,8 @@ Unwinder::~Unwinder() = default;
 
 StackEnd Unwinder::Unwind(const UnwindInput& input, std::vector<Frame>& out) {
   static const UnwindMaps kNoMaps;
-  if (!input.registers.Has(x86_64::kPerfIp) || !input.registers.Has(x86_64::kPerfSp)) {
-    return StackEnd::kNoRegisters;
-  }
+  if (input.arch == Arch::kOther) return StackEnd::kUnsupported;
+  if (!HasStart(input)) return StackEnd::kNoRegisters;
   if (input.maps == nullptr) {
     UnwindInput with_maps = input;
     with_maps.maps = &kNoMaps;
@@ -67,6 +81,9 @@ StackEnd Unwinder::Unwind(const UnwindInput& input, std::vector<Frame>& out) {
       if (!state.cpu32) state.cpu32.emplace(state.counts);
       return state.cpu32->Unwind(input, state.counts, out);
     case Arch::kAarch64:
+      if (!state.aarch64) state.aarch64.emplace(state.counts);
+      return state.aarch64->Unwind(input, state.counts, out);
+    case Arch::kOther:
       break;
   }
   return StackEnd::kUnsupported;
@@ -88,6 +105,7 @@ const Counters& Unwinder::counters() const {
   named.Add("unwind.restart_full", counts.full_restarts);
   named.Add("unwind.fp_fallback", counts.frame_pointer_steps);
   named.Add("unwind.bad_cfi", counts.bad_rules);
+  named.Add("unwind.code_unannounced", counts.codes_unannounced);
   state_->named = std::move(named);
   return state_->named;
 }

@@ -250,9 +250,21 @@ TEST(Unwinder, RegistersMustBeThere) {
 TEST(Unwinder, OtherArchitecturesAreSaidSo) {
   Plain p;
   p.Build();
-  p.input.arch = Arch::kAarch64;
+  p.input.arch = Arch::kOther;
   std::vector<Frame> frames;
   EXPECT_EQ(p.unwinder.Unwind(p.input, frames), StackEnd::kUnsupported);
+}
+
+TEST(Unwinder, TheCpuIsTheRecordingsAndTheTasks) {
+  constexpr uint64_t kAbi32 = 1, kAbi64 = 2;
+  EXPECT_EQ(ArchOf(0, kAbi64), Arch::kX86_64);
+  EXPECT_EQ(ArchOf(EM_X86_64, kAbi64), Arch::kX86_64);
+  EXPECT_EQ(ArchOf(EM_X86_64, kAbi32), Arch::kX86);
+  EXPECT_EQ(ArchOf(EM_386, kAbi32), Arch::kX86);
+  EXPECT_EQ(ArchOf(EM_AARCH64, kAbi64), Arch::kAarch64);
+  EXPECT_EQ(ArchOf(EM_AARCH64, kAbi32), Arch::kOther);
+  EXPECT_EQ(ArchOf(EM_ARM, kAbi32), Arch::kOther);
+  EXPECT_EQ(ArchOf(EM_PPC64, kAbi64), Arch::kOther);
 }
 
 TEST(Unwinder, WithoutMapsThereIsTheSampledPcOnly) {
