@@ -88,7 +88,8 @@ std::optional<StackEnd> FullUnwinder::ApplyRow(const UnwindInput& input, const R
   const bool is_leaf = ra == nullptr;
   if (!rule.is_signal_frame) {
     if (*cfa < state.sp_floor) return StackEnd::kBadCfa;
-    if (*cfa == state.sp_floor && !is_leaf) return StackEnd::kNoAdvance;
+    const bool may_stay = is_leaf || (state.exact && ra->kind == RuleKind::kRegister);
+    if (*cfa == state.sp_floor && !may_stay) return StackEnd::kNoAdvance;
   }
   const auto return_address =
       is_leaf ? view.Register(rule.return_address_register) : view.Caller(*ra, *cfa, bias);

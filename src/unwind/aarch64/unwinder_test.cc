@@ -259,6 +259,16 @@ TEST(Aarch64Unwinder, ExpressionsAndOtherRegistersTakeTheFullPath) {
   EXPECT_GT(p.unwinder.counters().Get("unwind.restart_full"), 0u);
 }
 
+TEST(Aarch64Unwinder, AReturnAddressKeptInAnotherRegister) {
+  Arm p;
+  p.Function(0x2000, 0x40, CfaCode().Register(kLr, 17));
+  p.Function(0x2200, 0x40, CfaCode().Undefined(kLr));
+  p.SetPc(0x2010);
+  p.registers.Set(17, p.Call(0x2210) | kCode);
+  p.Stack({1, 2});
+  EXPECT_EQ(p.Text(), "2010 2210r root");
+}
+
 TEST(Aarch64Unwinder, ACfaBelowSpIsBad) {
   Arm p;
   p.Function(0x2000, 0x40, CfaCode().DefCfa(kFp, 16).Offset(kFp, 2).Offset(kLr, 1));

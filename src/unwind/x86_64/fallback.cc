@@ -1,38 +1,14 @@
 #include "unwind/x86_64/fallback.h"
 
-#include <algorithm>
-
+#include "unwind/code_window.h"
+#include "unwind/stack_words.h"
 #include "unwind/x86_64/code_bytes.h"
 
 namespace stackreel::unwind::x86_64 {
-namespace {
-
-// How far back a scanned function may jump.
-constexpr size_t kScanBefore = 1024;
-
-}  // namespace
-
-ByteView CodeBefore(const UnwindMaps& maps, uint64_t avma, size_t size) {
-  const UnwindMapping* mapping = maps.Find(avma - 1);
-  if (mapping == nullptr || mapping->module == nullptr) return {};
-  for (size = std::min<uint64_t>(size, avma - mapping->start); size > 0; --size) {
-    const ByteView bytes = mapping->module->BytesAt(Svma(avma - size - mapping->bias));
-    if (bytes.size() >= size) return bytes.first(size);
-  }
-  return {};
-}
-
 std::optional<ScannedFrame> ScanCode(const UnwindModule& module, Svma svma, unsigned word_size) {
-  if (module.image() == nullptr) return std::nullopt;
-  for (const elf::Segment& segment : module.image()->segments()) {
-    if (!segment.executable() || svma.value < segment.vaddr ||
-        svma.value - segment.vaddr >= segment.file_size) {
-      continue;
-    }
-    const uint64_t before = std::min<uint64_t>(svma.value - segment.vaddr, kScanBefore);
-    return ScanToReturn(module.BytesAt(svma - before), before, word_size);
-  }
-  return std::nullopt;
+  const CodeWindow window = CodeAround(module, svma);
+  if (window.code.empty()) return std::nullopt;
+  return ScanToReturn(window.code, window.at, word_size);
 }
 
 bool IsReturnAddress(const UnwindMaps& maps, uint64_t avma) {

@@ -10,9 +10,6 @@
 
 namespace stackreel::unwind::x86_64 {
 
-// Bytes of code in front of `avma`, as many as are known up to `size`.
-ByteView CodeBefore(const UnwindMaps& maps, uint64_t avma, size_t size);
-
 // Whether `avma` is in executable memory and behind a call, as far as its bytes are known.
 bool IsReturnAddress(const UnwindMaps& maps, uint64_t avma);
 
@@ -42,25 +39,5 @@ std::optional<Caller> FollowScanned(const UnwindInput& input, const ScannedFrame
 template <class Cpu>
 std::optional<Caller> FollowInnermostByScan(const UnwindInput& input, uint64_t pc, uint64_t sp,
                                             std::optional<uint64_t> fp);
-
-template <class Cpu>
-bool ReadWord(const StackView& stack, uint64_t address, uint64_t& value) {
-  if constexpr (Cpu::kWordSize == 8) {
-    return stack.Read64(address, value);
-  } else {
-    uint32_t narrow = 0;
-    if (!stack.Read32(address, narrow)) return false;
-    value = narrow;
-    return true;
-  }
-}
-
-// Why a word of the stack at `address` could not be read.
-inline StackEnd EndOfUnreadable(const UnwindInput& input, uint64_t address) {
-  const StackView& stack = input.stack;
-  if (stack.bytes().empty()) return StackEnd::kDumpExhausted;
-  const bool is_past = static_cast<int64_t>(address - stack.start().value) >= 0;
-  return is_past && input.stack_was_cut ? StackEnd::kDumpExhausted : StackEnd::kBadCfa;
-}
 
 }  // namespace stackreel::unwind::x86_64

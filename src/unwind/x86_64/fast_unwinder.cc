@@ -1,6 +1,7 @@
 #include "unwind/x86_64/fast_unwinder.h"
 
 #include "unwind/find_cfi.h"
+#include "unwind/stack_words.h"
 #include "unwind/x86_64/fallback.h"
 #include "unwind/x86_64/registers.h"
 #include "unwind/x86_64/trampoline.h"

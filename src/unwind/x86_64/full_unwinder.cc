@@ -1,7 +1,7 @@
 #include "unwind/x86_64/full_unwinder.h"
 
-#include "dwarf/expression.h"
 #include "unwind/find_cfi.h"
+#include "unwind/stack_words.h"
 #include "unwind/x86_64/fallback.h"
 
 namespace stackreel::unwind::x86_64 {
@@ -12,105 +12,7 @@ using dwarf::RuleKind;
 
 constexpr size_t kMaxRules = 1 << 14;
 
-uint64_t Load(const uint8_t* p, unsigned size) {
-  switch (size) {
-    case 1:
-      return *p;
-    case 2:
-      return LoadUnaligned<uint16_t>(p, Endian::kLittle);
-    case 4:
-      return LoadUnaligned<uint32_t>(p, Endian::kLittle);
-    default:
-      return LoadUnaligned<uint64_t>(p, Endian::kLittle);
-  }
-}
-
 }  // namespace
-
-// What expressions see of a frame: its registers, the dumped stack, and bytes of files that the
-// process cannot have changed.
-template <class Cpu>
-class FullUnwinder<Cpu>::FrameView : public dwarf::ExpressionContext {
- public:
-  FrameView(const UnwindInput& input, const State& state) : input_(input), state_(state) {}
-
-  [[nodiscard]] std::optional<uint64_t> Register(unsigned reg) const override {
-    if (reg >= Cpu::kRegisters || !state_.Has(reg)) return std::nullopt;
-    return state_.values[reg];
-  }
-  [[nodiscard]] std::optional<uint64_t> Memory(Avma address, unsigned size) const override {
-    const ByteView stack = input_.stack.bytes();
-    const uint64_t offset = address - input_.stack.start();
-    if (stack.size() >= size && offset <= stack.size() - size) {
-      return Load(stack.data() + offset, size);
-    }
-    const UnwindMapping* mapping = input_.maps->Find(address.value);
-    failed_at_ = address.value;
-    if (mapping == nullptr || mapping->module == nullptr) return std::nullopt;
-    const ByteView file = mapping->module->ReadOnlyBytesAt(Svma(address.value - mapping->bias));
-    if (file.size() < size) return std::nullopt;
-    failed_at_.reset();
-    return Load(file.data(), size);
-  }
-  [[nodiscard]] Result<uint64_t> Evaluate(ByteView expression, uint64_t bias,
-                                          std::optional<uint64_t> initial) const {
-    return dwarf::Evaluate({.bytes = expression,
-                            .endian = Endian::kLittle,
-                            .address_size = Cpu::kWordSize,
-                            .initial = initial,
-                            .bias = bias},
-                           *this);
-  }
-  [[nodiscard]] std::optional<uint64_t> Cfa(const dwarf::CfaRule& rule, uint64_t bias) const {
-    if (rule.is_expression) {
-      const auto value = Evaluate(rule.expression, bias, std::nullopt);
-      if (!value) return std::nullopt;
-      return *value;
-    }
-    const auto value = Register(rule.reg);
-    if (!value) return std::nullopt;
-    return static_cast<typename Cpu::Word>(*value + static_cast<uint64_t>(rule.offset));
-  }
-  // The caller's value of a register. What is saved is saved on the stack.
-  [[nodiscard]] std::optional<uint64_t> Caller(const RegisterRule& rule, uint64_t cfa,
-                                               uint64_t bias) const {
-    failed_at_.reset();
-    uint64_t at = cfa + static_cast<uint64_t>(rule.offset);
-    switch (rule.kind) {
-      case RuleKind::kRegister:
-        return Register(rule.other);
-      case RuleKind::kValOffset:
-        return at;
-      case RuleKind::kOffset:
-        break;
-      case RuleKind::kExpression:
-      case RuleKind::kValExpression: {
-        const auto value = Evaluate(rule.expression, bias, cfa);
-        if (!value) return std::nullopt;
-        if (rule.kind == RuleKind::kValExpression) return *value;
-        at = *value;
-        break;
-      }
-      case RuleKind::kUndefined:
-      case RuleKind::kSameValue:
-        return std::nullopt;
-    }
-    at = static_cast<typename Cpu::Word>(at);
-    uint64_t value = 0;
-    if (ReadWord<Cpu>(input_.stack, at, value)) return value;
-    failed_at_ = at;
-    return std::nullopt;
-  }
-  // How a stack ends for which the last Cfa or Caller gave nothing.
-  [[nodiscard]] StackEnd Failure() const {
-    return failed_at_ ? EndOfUnreadable(input_, *failed_at_) : StackEnd::kBadCfi;
-  }
-
- private:
-  const UnwindInput& input_;
-  const State& state_;
-  mutable std::optional<uint64_t> failed_at_;  // memory that was wanted and is not known
-};
 
 template <class Cpu>
 auto FullUnwinder<Cpu>::MakeRule(const UnwindModule& module, Svma pc, bool exact) -> Rule {
@@ -165,7 +67,7 @@ auto FullUnwinder<Cpu>::FindRule(const UnwindMapping& mapping, const State& stat
 template <class Cpu>
 std::optional<StackEnd> FullUnwinder<Cpu>::ApplyRow(const UnwindInput& input, const Rule& rule,
                                                     uint64_t bias, State& state) {
-  const FrameView view(input, state);
+  const FrameView<Cpu> view(input, state);
   const auto cfa = view.Cfa(rule.cfa, bias);
   if (!cfa) return view.Failure();
   // A call pushed something: the caller's sp is above. Only what is interrupted right there may

@@ -1,7 +1,6 @@
 // The path of stacks that need more than pc, sp and fp: all general registers, general expressions.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
@@ -10,6 +9,7 @@
 
 #include "dwarf/cfi.h"
 #include "unwind/counts.h"
+#include "unwind/frame_view.h"
 #include "unwind/unwind.h"
 #include "unwind/x86_64/code_scan.h"
 #include "unwind/x86_64/fallback.h"
@@ -27,22 +27,13 @@ class FullUnwinder {
   StackEnd Unwind(const UnwindInput& input, std::vector<Frame>& out);
 
  private:
-  // By DWARF number; bit n of `known`: values[n] is.
-  struct State {
-    std::array<uint64_t, Cpu::kRegisters> values{};
-    uint32_t known = 0;
+  struct State : RegisterFile<Cpu> {
     bool exact = true;
     bool chain_ended = false;
     FrameOrigin origin = FrameOrigin::kSampled;
 
-    [[nodiscard]] bool Has(unsigned reg) const { return ((known >> reg) & 1) != 0; }
-    void Set(unsigned reg, uint64_t value) {
-      values[reg] = static_cast<typename Cpu::Word>(value);
-      known |= uint32_t{1} << reg;
-    }
-    void Forget(unsigned reg) { known &= ~(uint32_t{1} << reg); }
-    [[nodiscard]] uint64_t pc() const { return values[Cpu::kIp]; }
-    [[nodiscard]] uint64_t sp() const { return values[Cpu::kSp]; }
+    [[nodiscard]] uint64_t pc() const { return this->values[Cpu::kIp]; }
+    [[nodiscard]] uint64_t sp() const { return this->values[Cpu::kSp]; }
   };
   // A row without the registers it does not speak of.
   struct Rule {
@@ -67,7 +58,6 @@ class FullUnwinder {
              key.module_serial;
     }
   };
-  class FrameView;
 
   const Rule& FindRule(const UnwindMapping& mapping, const State& state);
   Rule MakeRule(const UnwindModule& module, Svma pc, bool exact);
