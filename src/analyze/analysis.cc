@@ -180,7 +180,9 @@ void Analysis::State::OnDeferredChain(const perfdata::TimedRecord& record) {
     return;
   }
   const auto* chain = std::get_if<perfdata::CallchainDeferred>(&decoded->body);
-  if (chain != nullptr) deferred.OnChain(decoded->sample_id->tid, chain->cookie, chain->ips);
+  if (chain == nullptr) return;
+  const uint64_t cookie = chain->has_cookie ? chain->cookie : kNoDeferredCookie;
+  deferred.OnChain(decoded->sample_id->tid, cookie, chain->ips);
 }
 
 void Analysis::State::OnLost(const perfdata::TimedRecord& record) {

@@ -262,6 +262,25 @@ TEST_F(AnalysisTest, DeferredChainsAreJoined) {
   EXPECT_EQ(counters_.Get("analyze.deferred_chain_missing"), 0U);
 }
 
+TEST_F(AnalysisTest, DeferredChainsWithoutCookies) {
+  FakeRecording recording;
+  recording.KernelMmap(kKernelText, 0x1000000, "[kernel.kallsyms]_text");
+  MapProgram(recording);
+  recording.Comm(1, 1, "prog");
+  const std::vector<uint64_t> chain = {kContextKernel, kKernelText + 0x110,
+                                       perfdata::kContextUserDeferred};
+  recording.Chain(chain, kKernelMode, 1);
+  recording.Chain(chain, kKernelMode, 2);
+  recording.Add(RecordType::kCallchainDeferred, 0,
+                perfdata::CallchainDeferred{0, {kContextUser, kBias + 0x1010}, false}, 1);
+  recording.Chain(chain, kKernelMode, 1);
+  recording.Add(RecordType::kCallchainDeferred, 0,
+                perfdata::CallchainDeferred{0, {kContextUser, kBias + 0x2010}, false}, 1);
+  EXPECT_THAT(Run(recording),
+              ElementsAre("prog: k:k_inner f1000", ":2: k:k_inner", "prog: k:k_inner f2000"));
+  EXPECT_EQ(counters_.Get("analyze.deferred_chain_missing"), 1U);
+}
+
 TEST_F(AnalysisTest, DeferredChainsThatDoNotCome) {
   FakeRecording recording;
   recording.KernelMmap(kKernelText, 0x1000000, "[kernel.kallsyms]_text");

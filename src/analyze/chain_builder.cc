@@ -65,8 +65,9 @@ bool WillUnwind(const PendingSample& pending) {
 
 std::optional<uint64_t> DeferredCookieOf(const perfdata::Sample& sample) {
   const perfdata::U64Array& chain = sample.callchain;
-  for (size_t i = 0; i + 1 < chain.size(); ++i) {
-    if (chain[i] == perfdata::kContextUserDeferred) return chain[i + 1];
+  for (size_t i = 0; i < chain.size(); ++i) {
+    if (chain[i] != perfdata::kContextUserDeferred) continue;
+    return i + 1 < chain.size() ? chain[i + 1] : kNoDeferredCookie;
   }
   return std::nullopt;
 }

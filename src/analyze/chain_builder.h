@@ -44,6 +44,8 @@ struct PendingSample {
 };
 
 // The user part of a chain is deferred if it has the marker: the cookie that the later record has.
+// kNoDeferredCookie is that of kernels that wrote none: the next chain of the thread is its.
+inline constexpr uint64_t kNoDeferredCookie = 0;
 std::optional<uint64_t> DeferredCookieOf(const perfdata::Sample& sample);
 
 // For use by one thread at a time.

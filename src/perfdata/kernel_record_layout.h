@@ -213,9 +213,47 @@ template <>
 inline constexpr auto kLayout<AuxOutputHwId> =
     Layout<AuxOutputHwId>(F("hw_id", &AuxOutputHwId::hw_id, Sensitivity::kNone, Display::kHex));
 
+// u64 cookie, which the first versions of the patch did not write. A chain without it is known by
+// its count, which comes first and fits what is there; where that could be a cookie by chance, the
+// word behind it would have to be a count that fits, and there the context marker stands.
+//   cookie · nr · ips[nr]        nr · PERF_CONTEXT_USER · ips[nr - 1]
+struct DeferredCookie {
+  static constexpr size_t kMembers = 1;
+  FieldInfo cookie;
+
+  template <typename Trace>
+  void Decode(ByteReader& in, CallchainDeferred& value, const WireScope&, Trace& trace) const {
+    value.has_cookie = HasCookie(in);
+    if (!value.has_cookie) return;
+    const size_t begin = in.offset();
+    value.cookie = in.U64();
+    trace.Field(cookie, in, begin, value.cookie);
+  }
+  static bool HasCookie(ByteReader in) {
+    const size_t size = in.remaining();
+    const auto fits = [size](uint64_t words, uint64_t count) {
+      return size / 8 >= words && count == size / 8 - words;
+    };
+    const uint64_t first = in.U64();
+    const uint64_t second = in.U64();
+    return fits(2, second) || !fits(1, first);
+  }
+  void Encode(ByteWriter& out, const CallchainDeferred& value, const WireScope&) const {
+    if (value.has_cookie) out.U64(value.cookie);
+  }
+  template <typename V, typename Visitor>
+  void Visit(V& value, const WireScope&, Visitor& visit) const {
+    if (value.has_cookie) visit(cookie, value.cookie);
+  }
+  template <typename Visitor>
+  constexpr void List(Visitor& visit) const {
+    visit(cookie);
+  }
+};
+
 template <>
-inline constexpr auto kLayout<CallchainDeferred> = Layout<CallchainDeferred>(
-    F("cookie", &CallchainDeferred::cookie, Sensitivity::kNone, Display::kHex),
+inline constexpr auto kLayout<CallchainDeferred> = LayoutWithout<CallchainDeferred, 1>(
+    DeferredCookie{FieldInfo("cookie", Sensitivity::kNone, Display::kHex)},
     F<Counted<uint64_t>>("ips", &CallchainDeferred::ips, Sensitivity::kCodeAddress, Display::kHex));
 
 }  // namespace stackreel::perfdata

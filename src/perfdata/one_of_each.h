@@ -48,6 +48,8 @@ inline std::vector<Record> KernelRecords() {
       Make(kTextPoke, TextPoke{0xffffffff81000000, {1, 2, 3, 4, 5}, {6, 7}}),
       Make(kAuxOutputHwId, AuxOutputHwId{0x1234}),
       Make(kCallchainDeferred, CallchainDeferred{77, {kContextUser, 0x401000, 0x402000}}),
+      Make(kCallchainDeferred, CallchainDeferred{0, {kContextUser, 0x401000}, false}),
+      Make(kCallchainDeferred, CallchainDeferred{0, {}, false}),
   };
 }
 

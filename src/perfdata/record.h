@@ -247,6 +247,7 @@ struct AuxOutputHwId {
 struct CallchainDeferred {
   uint64_t cookie = 0;
   std::vector<uint64_t> ips;
+  bool has_cookie = true;  // kernels with the first versions of the patch wrote none
   friend bool operator==(const CallchainDeferred&, const CallchainDeferred&) = default;
 };
 
