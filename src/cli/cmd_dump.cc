@@ -142,6 +142,10 @@ Status RecordCounts::Print(const perfdata::ReadEnd& end, LineOutput& out) const 
         "compressed: {} bytes to {}, {:.1f}:1", end.decompressed_bytes, end.compressed_bytes,
         static_cast<double>(end.decompressed_bytes) / static_cast<double>(end.compressed_bytes))));
   }
+  for (const perfdata::ReadEnd::PassedOver& bytes : end.passed_over) {
+    TRY(out.Line(fmt::format("damaged: {} bytes at {:#x} to {:#x} are no records",
+                             bytes.end - bytes.start, bytes.start, bytes.end)));
+  }
   if (end.unfinished) TRY(out.Line("unfinished: the recorder did not end"));
   for (const auto& [name, value] : reader_.counters().values()) {
     TRY(out.Line(fmt::format("{}: {}", name, value)));

@@ -48,6 +48,12 @@ Status Decompressor::Feed(ByteView piece) {
   return {};
 }
 
+void Decompressor::LosePiece() {
+  broken_ = bytes_in_ > 0;
+  pieces_.clear();
+  next_piece_ = used_ = 0;
+}
+
 Result<size_t> Decompressor::Read(std::span<uint8_t> out) {
   if (!context_ || broken_ || drained_) return size_t{0};
   ZSTD_outBuffer output = {out.data(), out.size(), 0};
@@ -57,9 +63,7 @@ Result<size_t> Decompressor::Read(std::span<uint8_t> out) {
     ZSTD_inBuffer input = {piece.data(), piece.size(), used_};
     const size_t status = ZSTD_decompressStream(context_.get(), &output, &input);
     if (ZSTD_isError(status)) {
-      broken_ = true;
-      pieces_.clear();
-      next_piece_ = used_ = 0;
+      LosePiece();
       return Fail(ErrorKind::kDamaged, std::string("compressed data is damaged: zstd says ") +
                                            ZSTD_getErrorName(status));
     }

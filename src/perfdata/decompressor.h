@@ -26,6 +26,8 @@ class Decompressor : public FileSource {
   // Adds a piece, which must stay where it is until Read() has given 0. Only the first piece of a
   // stream begins with a frame's magic; after an error, pieces up to the next such are refused.
   Status Feed(ByteView piece);
+  // A piece is missing: nothing can be read on before a new frame begins.
+  void LosePiece();
   [[nodiscard]] uint64_t bytes_in() const { return bytes_in_; }
   [[nodiscard]] uint64_t bytes_out() const { return bytes_out_; }
 

@@ -69,9 +69,17 @@ enum class Container : uint8_t { kFile, kPipe };
 
 // How far reading got.
 struct ReadEnd {
-  bool complete = true;         // false: the rest was damaged or cut off; `damage` says how
-  std::optional<Error> damage;  // with offset
-  bool unfinished = false;      // file whose recorder did not end: data.size was 0
+  // Bytes of the file, [start, end), that were no records; behind them reading went on.
+  struct PassedOver {
+    uint64_t start = 0, end = 0;
+    friend bool operator==(const PassedOver&, const PassedOver&) = default;
+  };
+  static constexpr size_t kPassedOverKept = 100;
+
+  bool complete = true;         // false: something was damaged or cut off; `damage` says how
+  std::optional<Error> damage;  // the first, with offset
+  std::vector<PassedOver> passed_over;  // the first kPassedOverKept
+  bool unfinished = false;              // file whose recorder did not end: data.size was 0
   uint64_t records = 0;
   uint64_t bytes = 0;  // of the data section, as read
   uint64_t compressed_bytes = 0, decompressed_bytes = 0;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "perfdata/resync.h"
+
 namespace stackreel::perfdata {
 namespace {
 
@@ -17,14 +19,6 @@ constexpr size_t kMaxCompressed2Piece = 65535 - kCompressed2HeaderSize;
 constexpr uint32_t kMaxType = 0xffff;
 // Above what any recorder writes for one ring's worth of COMPRESSED2, or as TRACING_DATA.
 constexpr uint64_t kMaxPayload = uint64_t{256} << 20;
-
-bool IsKnown(uint32_t type) {
-  return (type >= static_cast<uint32_t>(RecordType::kMmap) &&
-          type <= static_cast<uint32_t>(RecordType::kCallchainDeferred)) ||
-         (type >= static_cast<uint32_t>(RecordType::kHeaderAttr) &&
-          type <= static_cast<uint32_t>(RecordType::kSchedstatDomain)) ||
-         type == kRecordTypePacMask;
-}
 
 uint64_t AlignTo8(uint64_t n) { return (n + 7) & ~uint64_t{7}; }
 
@@ -50,8 +44,47 @@ bool Tokenizer::Stop(std::string message, uint64_t offset) {
   return false;
 }
 
+// A record of a kind that is not known is believed if behind it the data ends or what may be a
+// header lies: damage makes such types too.
+Result<bool> Tokenizer::IsFollowedByRecord(const Header& header) {
+  TRY_ASSIGN(const size_t ready, stream_.Ensure(header.size + kHeaderSize));
+  if (ready <= header.size) return ready == header.size;
+  if (ready < header.size + kHeaderSize) return false;
+  const Header next = LoadHeader(stream_.view().data() + header.size);
+  return next.type <= kMaxType && next.size >= kHeaderSize;
+}
+
+// Looks for the next records behind a header that cannot be one. True if there are some; else the
+// reading ends here. What was passed over may have been a part of the compressed stream, which then
+// cannot be read on.
+Result<bool> Tokenizer::PassOverDamage(std::string message, uint64_t at) {
+  constexpr size_t kWindow = 2 * kResyncReach;
+  constexpr uint64_t kLeastCompressed = 16;
+  for (size_t from = 1;; from = 0) {
+    TRY_ASSIGN(const size_t ready, stream_.Ensure(kWindow));
+    const bool at_end = ready < kWindow;
+    const std::optional<size_t> found = FindRecords(stream_.view(), from, at_end, endian_);
+    if (!found && at_end) return Stop(std::move(message), at);
+    stream_.Advance(found ? *found : ready - kResyncReach + 1);
+    if (!found) continue;
+    const uint64_t size = stream_.offset() - at;
+    Note(fmt::format("{}; passed over {} bytes, to the next records at {:#x}", message, size,
+                     stream_.offset()),
+         at);
+    if (end_.passed_over.size() < ReadEnd::kPassedOverKept) {
+      end_.passed_over.push_back({at, stream_.offset()});
+    }
+    counters_.Add("perfdata.passed_over_bytes", size);
+    if (size >= kLeastCompressed) {
+      decompressor_.LosePiece();
+      inner_.DropAvailable();
+    }
+    return true;
+  }
+}
+
 void Tokenizer::CountUnknown(uint32_t type) {
-  if (!IsKnown(type)) counters_.Add("perfdata.unknown_record");
+  if (!IsKnownRecordType(type)) counters_.Add("perfdata.unknown_record");
 }
 
 void Tokenizer::Emit(const Header& header, BlockStream& stream, uint64_t file_offset,
@@ -76,15 +109,16 @@ Result<bool> Tokenizer::Next(RawRecord& record) {
       unpacking_ = false;
       fed_block_.reset();
     }
-    bool compressed = false;
-    TRY_ASSIGN(const bool found, NextOuter(record, compressed));
-    if (!compressed) return found;
+    bool again = false;
+    TRY_ASSIGN(const bool found, NextOuter(record, again));
+    if (!again) return found;
   }
   return false;
 }
 
-// The next record of the outer stream; a compressed one is opened and makes `compressed` true.
-Result<bool> Tokenizer::NextOuter(RawRecord& record, bool& compressed) {
+// The next record of the outer stream; a compressed one is opened, damage passed over, and `again`
+// made true: there may be more.
+Result<bool> Tokenizer::NextOuter(RawRecord& record, bool& again) {
   const uint64_t at = stream_.offset();
   TRY_ASSIGN(size_t ready, stream_.Ensure(kHeaderSize));
   if (ready < kHeaderSize) {
@@ -95,19 +129,30 @@ Result<bool> Tokenizer::NextOuter(RawRecord& record, bool& compressed) {
   }
   const Header header = LoadHeader(stream_.view().data());
   if (header.type > kMaxType) {
-    return Stop(
-        fmt::format("what follows is no record: type {:#x}, size {}", header.type, header.size),
-        at);
+    TRY_ASSIGN(again, PassOverDamage(fmt::format("what follows is no record: type {:#x}, size {}",
+                                                 header.type, header.size),
+                                     at));
+    return false;
   }
   if (header.type == static_cast<uint32_t>(RecordType::kCompressed2)) {
-    TRY_ASSIGN(compressed, TakeCompressed2(header));
+    TRY_ASSIGN(again, TakeCompressed2(header));
     return false;
   }
   if (header.size < kHeaderSize) {
-    return Stop(fmt::format("a record of type {} gives its size as {}, which is less than its "
-                            "header's 8",
-                            header.type, header.size),
-                at);
+    TRY_ASSIGN(again, PassOverDamage(fmt::format("a record of type {} gives its size as {}, which "
+                                                 "is less than its header's 8",
+                                                 header.type, header.size),
+                                     at));
+    return false;
+  }
+  if (!IsKnownRecordType(header.type)) {
+    TRY_ASSIGN(const bool whole, IsFollowedByRecord(header));
+    if (!whole) {
+      TRY_ASSIGN(again, PassOverDamage(fmt::format("no record of type {} and {} bytes is here",
+                                                   header.type, header.size),
+                                       at));
+      return false;
+    }
   }
   TRY_ASSIGN(ready, stream_.Ensure(header.size));
   if (ready < header.size) {
@@ -117,13 +162,13 @@ Result<bool> Tokenizer::NextOuter(RawRecord& record, bool& compressed) {
   }
   end_.bytes += header.size;
   if (header.type == static_cast<uint32_t>(RecordType::kCompressed)) {
-    TRY_ASSIGN(compressed, TakeCompressed(header));
+    TRY_ASSIGN(again, TakeCompressed(header));
     return false;
   }
   record.decompressed = false;
   if (header.type == static_cast<uint32_t>(RecordType::kHeaderTracingData) ||
       header.type == static_cast<uint32_t>(RecordType::kAuxtrace)) {
-    return TakeExtra(header, at, record);
+    return TakeExtra(header, at, record, again);
   }
   if (header.type == static_cast<uint32_t>(RecordType::kFinishedRound)) inner_lost_ = false;
   Emit(header, stream_, at, record);
@@ -133,23 +178,30 @@ Result<bool> Tokenizer::NextOuter(RawRecord& record, bool& compressed) {
 // Records that bytes follow which header.size does not count:
 //   TRACING_DATA  u32 size, then align8(size) bytes, kept
 //   AUXTRACE      u64 size, then size bytes, passed over
-Result<bool> Tokenizer::TakeExtra(const Header& header, uint64_t at, RawRecord& record) {
+Result<bool> Tokenizer::TakeExtra(const Header& header, uint64_t at, RawRecord& record,
+                                  bool& again) {
   const bool tracing = header.type == static_cast<uint32_t>(RecordType::kHeaderTracingData);
   if (header.size < kHeaderSize + (tracing ? 4u : 8u)) {
-    return Stop("a record that bytes follow is too short to say how many", at);
+    TRY_ASSIGN(again,
+               PassOverDamage("a record that bytes follow is too short to say how many", at));
+    return false;
   }
   const uint8_t* payload = stream_.view().data() + kHeaderSize;
   const uint64_t size = tracing ? AlignTo8(LoadUnaligned<uint32_t>(payload, endian_))
                                 : LoadUnaligned<uint64_t>(payload, endian_);
   if (!tracing) {
     Emit(header, stream_, at, record);
-    record.extra_size = size;
     TRY_ASSIGN(const uint64_t skipped, stream_.Skip(size));
+    record.extra_size = skipped;
     end_.bytes += skipped;
+    counters_.Add("perfdata.aux_bytes", skipped);
     if (skipped < size) Note("the AUX area data behind the last record is cut off", at);
     return true;
   }
-  if (size > kMaxPayload) return Stop(fmt::format("tracing data of {} bytes", size), at);
+  if (size > kMaxPayload) {
+    TRY_ASSIGN(again, PassOverDamage(fmt::format("tracing data of {} bytes", size), at));
+    return false;
+  }
   TRY_ASSIGN(const size_t ready, stream_.Ensure(header.size + size));
   if (ready < header.size + size) {
     return Stop(
@@ -183,7 +235,7 @@ Result<bool> Tokenizer::TakeCompressed2(const Header& header) {
   if (ready < kCompressed2HeaderSize) return Stop("the last compressed record is cut off", at);
   const auto data_size = LoadUnaligned<uint64_t>(stream_.view().data() + kHeaderSize, endian_);
   if (data_size > kMaxPayload) {
-    return Stop(fmt::format("a compressed record says it holds {} bytes", data_size), at);
+    return PassOverDamage(fmt::format("a compressed record says it holds {} bytes", data_size), at);
   }
   const uint64_t unpadded = kCompressed2HeaderSize + data_size;
   const bool overflowed = AlignTo8(unpadded) != header.size;

@@ -37,13 +37,15 @@ class Tokenizer {
     uint16_t size;
   };
   [[nodiscard]] Header LoadHeader(const uint8_t* bytes) const;
-  Result<bool> NextOuter(RawRecord& record, bool& compressed);
+  Result<bool> NextOuter(RawRecord& record, bool& again);
   Result<bool> NextInner(RawRecord& record);
-  Result<bool> TakeExtra(const Header& header, uint64_t at, RawRecord& record);
+  Result<bool> TakeExtra(const Header& header, uint64_t at, RawRecord& record, bool& again);
   Result<bool> TakeCompressed(const Header& header);
   Result<bool> TakeCompressed2(const Header& header);
   void Feed(ByteView payload);
   void Emit(const Header& header, BlockStream& stream, uint64_t file_offset, RawRecord& record);
+  Result<bool> IsFollowedByRecord(const Header& header);
+  Result<bool> PassOverDamage(std::string message, uint64_t at);
   void CountUnknown(uint32_t type);
   void LoseInner();
   // Notes the first damage; what comes after it may still be read.

@@ -308,6 +308,97 @@ TEST(TokenizerTest, PassesOverCompressedRecordsInsideCompressedRecords) {
   EXPECT_EQ(tokens.counters.Get("perfdata.nested_compressed_record"), 1u);
 }
 
+// Records of several kinds and sizes, a round after each four.
+std::vector<Bytes> Mixed(int count) {
+  std::vector<Bytes> records;
+  for (int i = 0; i < count; ++i) {
+    records.push_back(i % 5 == 4 ? RecordBytes(RecordType::kFinishedRound, {})
+                                 : Patterned(64 + 8 * static_cast<size_t>(i % 7), i));
+  }
+  return records;
+}
+
+TEST(TokenizerTest, ReadsOnBehindADamagedHeader) {
+  const std::vector<Bytes> good = Mixed(40);
+  for (size_t hit = 0; hit < good.size(); ++hit) {
+    // The size gone, or the type: the next record is found, and nothing before it.
+    for (const size_t byte : {size_t{6}, size_t{3}}) {
+      std::vector<Bytes> records = good;
+      if (byte == 6) records[hit][6] = records[hit][7] = 0;
+      if (byte == 3) records[hit][3] = 0xee;
+      const Bytes bytes = Join(records);
+      const Tokens tokens = Tokenize(bytes, 1000);
+      uint64_t at = 0;
+      for (size_t i = 0; i < hit; ++i) at += good[i].size();
+      // Where only one record or none is left behind it, that is no proof.
+      const bool provable = hit + 2 < good.size();
+      ASSERT_EQ(tokens.records.size(), provable ? good.size() - 1 : hit) << hit << " " << byte;
+      EXPECT_FALSE(tokens.end.complete);
+      ASSERT_TRUE(tokens.end.damage);
+      EXPECT_EQ(tokens.end.damage->offset, at);
+      if (!provable) continue;
+      EXPECT_THAT(tokens.end.damage->message, HasSubstr("passed over"));
+      EXPECT_EQ(tokens.counters.Get("perfdata.passed_over_bytes"), good[hit].size());
+      EXPECT_THAT(tokens.end.passed_over,
+                  testing::ElementsAre(ReadEnd::PassedOver{at, at + good[hit].size()}));
+    }
+  }
+}
+
+TEST(TokenizerTest, ReadsOnBehindALongHole) {
+  const Bytes before = Join(Mixed(10));
+  const Bytes after = Join(Mixed(20));
+  for (const size_t hole : {size_t{1}, size_t{13}, size_t{70'000}, size_t{1'500'000}}) {
+    const Tokens tokens = Tokenize(Join({before, Noise(hole), after}), 65536);
+    EXPECT_EQ(tokens.records.size(), 30U) << hole;
+    EXPECT_EQ(tokens.counters.Get("perfdata.passed_over_bytes"), hole);
+  }
+}
+
+TEST(TokenizerTest, EachHoleIsToldOf) {
+  std::vector<Bytes> parts;
+  for (int i = 0; i < 120; ++i) {
+    parts.push_back(Join(Mixed(6)));
+    parts.push_back(Bytes(24, 0xee));
+  }
+  parts.push_back(Join(Mixed(6)));
+  const Tokens tokens = Tokenize(Join(parts));
+  EXPECT_EQ(tokens.records.size(), 121U * 6);
+  EXPECT_EQ(tokens.end.passed_over.size(), ReadEnd::kPassedOverKept);
+  EXPECT_EQ(tokens.counters.Get("perfdata.passed_over_bytes"), 120U * 24);
+}
+
+TEST(TokenizerTest, CompressedDataIsNotReadOnBehindAHole) {
+  ZstdStream zstd;
+  const Bytes one = Compressed(zstd.Pack(Patterned(640, 1)));
+  const Bytes two = Compressed(zstd.Pack(Patterned(648, 2)));
+  const Bytes three = Compressed(zstd.Pack(Patterned(656, 3)));
+  ZstdStream other;
+  const Bytes four = Compressed(other.Pack(Patterned(664, 4)));
+  const Bytes round = RecordBytes(RecordType::kFinishedRound, {});
+  Bytes lost = two;
+  lost[3] = 0xee;
+  const Tokens tokens = Tokenize(Join({one, round, lost, round, three, round, four, round}));
+  // What was in `three` needs what was in `two`; `four` begins anew.
+  std::vector<size_t> sizes;
+  for (const RawRecord& raw : tokens.records) sizes.push_back(raw.bytes.size());
+  EXPECT_THAT(sizes, testing::ElementsAre(640, 8, 8, 8, 664, 8));
+  EXPECT_EQ(tokens.counters.Get("perfdata.lost_compressed_record"), 1U);
+  EXPECT_EQ(tokens.end.passed_over.size(), 1U);
+}
+
+TEST(TokenizerTest, AuxDataIsCounted) {
+  const Bytes trace = Noise(1000);
+  const Bytes aux = RecordBytes(RecordType::kAuxtrace, Numbers({trace.size(), 0, 0, 0, 0}));
+  const Tokens tokens = Tokenize(Join({aux, trace, Patterned(64, 1)}), 100);
+  ASSERT_EQ(tokens.records.size(), 2U);
+  EXPECT_EQ(tokens.records[0].extra_size, 1000U);
+  EXPECT_EQ(tokens.counters.Get("perfdata.aux_bytes"), 1000U);
+  const Tokens cut = Tokenize(Join({aux, Noise(10)}));
+  EXPECT_EQ(cut.records[0].extra_size, 10U);
+  EXPECT_FALSE(cut.end.complete);
+}
+
 TEST(TokenizerTest, DoesNotBelieveSizes) {
   Bytes absurd = Compressed2(Bytes(100), 16);
   StoreUnaligned<uint64_t>(absurd.data() + 8, uint64_t{1} << 50, Endian::kLittle);
