@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,13 +37,10 @@ class AnyFiles : public symbolize::ModuleFileProvider {
         files.main = jit_dump_;
         break;
       case session::ModuleKind::kJit:
-        files.text = "1000 100 jit_a\n1100 100 jit_b\n7f0000000000 100000 jit_c\n";
-        files.text_is_perf_map = true;
+        files.perf_map = perf_map_;
         break;
       default:
-        files.text =
-            "ffffffff81000000 T _text\nffffffff81000100 T k_inner\nffffffff81000200 T k_outer\n"
-            "ffffffffc0000000 t m_inner\t[mod]\n";
+        files.kallsyms = kallsyms_;
     }
     return files;
   }
@@ -57,6 +55,14 @@ class AnyFiles : public symbolize::ModuleFileProvider {
     return dump.Take();
   }
 
+  static FileImagePtr Text(std::string_view text) {
+    return std::make_shared<MemoryImage>(std::vector<uint8_t>(text.begin(), text.end()), "text");
+  }
+
+  FileImagePtr perf_map_ = Text("1000 100 jit_a\n1100 100 jit_b\n7f0000000000 100000 jit_c\n");
+  FileImagePtr kallsyms_ = Text(
+      "ffffffff81000000 T _text\nffffffff81000100 T k_inner\nffffffff81000200 T k_outer\n"
+      "ffffffffc0000000 t m_inner\t[mod]\n");
   FileImagePtr binary_ = std::make_shared<MemoryImage>(analyze::MakeFile(), "binary");
   FileImagePtr jit_dump_ = std::make_shared<MemoryImage>(MakeJitDump(), "jit-1.dump");
 };
