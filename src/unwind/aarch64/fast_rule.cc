@@ -56,6 +56,22 @@ FastRule ScannedRule(const ScannedFrame& scanned) {
   return rule;
 }
 
+std::optional<dwarf::Row> WithCfaAboveReturnAddress(const dwarf::Row& row, const dwarf::Cie& cie) {
+  const uint16_t column = cie.return_address_register;
+  if (column >= Cpu::kRegisters || cie.signal_frame || row.cfa.is_expression) return std::nullopt;
+  const RegisterRule& ra = row.registers[column];
+  constexpr int64_t kMost = 4096;  // beyond it the rule is bad in another way
+  if (ra.kind != RuleKind::kOffset || ra.offset < 0 || ra.offset > kMost) return std::nullopt;
+  const int64_t up = (ra.offset + Cpu::kWordSize + 15) / 16 * 16;
+  dwarf::Row corrected = row;
+  corrected.cfa.offset += up;
+  for (unsigned reg = 0; reg < Cpu::kRegisters; ++reg) {
+    RegisterRule& saved = corrected.registers[reg];
+    if (saved.kind == RuleKind::kOffset || saved.kind == RuleKind::kValOffset) saved.offset -= up;
+  }
+  return corrected;
+}
+
 FastRule MakeFastRule(const dwarf::Row& row, const dwarf::Cie& cie) {
   const uint16_t column = cie.return_address_register;
   if (column >= Cpu::kRegisters) return Only(FastKind::kBadCfi);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "dwarf/cfi.h"
 #include "unwind/aarch64/code_scan.h"
@@ -45,6 +46,12 @@ struct FastRule {
 static_assert(sizeof(FastRule) == 16);
 
 FastRule ScannedRule(const ScannedFrame& scanned);
+
+// A row that keeps the return address at or above the CFA, in the caller's own frame, has its CFA
+// too low: glibc's _dl_runtime_resolve says "lr at CFA + 8", since the PLT has pushed 16 bytes
+// before it that its CFI does not count. Gives the row with a CFA above the return address (16
+// bytes aligned, AAPCS64 6.4.5.1), or nothing if the row is as it should be.
+std::optional<dwarf::Row> WithCfaAboveReturnAddress(const dwarf::Row& row, const dwarf::Cie& cie);
 
 // The fast form of a row; kFullRegisters if it has none.
 FastRule MakeFastRule(const dwarf::Row& row, const dwarf::Cie& cie);

@@ -37,7 +37,11 @@ FastRule MakeRule(const UnwindMapping& mapping, uint64_t pc, bool exact, Counts&
     ++counts.bad_rules;
     return Only(FastKind::kBadCfi);
   }
-  return MakeFastRule(rows.row(), found.fde->cie);
+  const dwarf::Cie& cie = found.fde->cie;
+  if (const auto corrected = WithCfaAboveReturnAddress(rows.row(), cie)) {
+    return MakeFastRule(*corrected, cie);
+  }
+  return MakeFastRule(rows.row(), cie);
 }
 
 }  // namespace
@@ -82,11 +86,13 @@ const FastRule& FastUnwinder::FindRule(const UnwindInput& input, const State& st
 std::optional<StackEnd> FastUnwinder::ApplyCfa(const UnwindInput& input, const FastRule& rule,
                                                State& state) {
   uint64_t cfa = 0;
+  bool must_check = rule.is_guessed;
   if (rule.kind == FastKind::kCfaFromFp) {
     if (!state.fp_known) return StackEnd::kBadCfi;
     cfa = state.fp + static_cast<uint64_t>(int64_t{rule.cfa_offset});
   } else if (state.sp_known) {
     cfa = state.sp + static_cast<uint64_t>(int64_t{rule.cfa_offset});
+    must_check = must_check || state.sp_guessed;
   } else {
     // x29 points to the frame record, and CFI says where the record is: cfa = x29 - fp_offset.
     const bool has_record = rule.fp == SavedAt::kCfa && rule.ra == SavedAt::kCfa &&
@@ -106,7 +112,7 @@ std::optional<StackEnd> FastUnwinder::ApplyCfa(const UnwindInput& input, const F
     if (!input.stack.Read64(at, ra)) return EndOfUnreadable(input, at);
   }
   const uint64_t pc = StripCode(ra, input.code_mask);
-  if (rule.is_guessed && !IsReturnAddress(*input.maps, pc)) return StackEnd::kNoCfi;
+  if (must_check && !IsReturnAddress(*input.maps, pc)) return StackEnd::kNoCfi;
   if (pc != ra && !rule.is_signed && !rule.is_guessed) ++counts_.codes_unannounced;
   if (rule.fp == SavedAt::kCfa) {
     const uint64_t at = cfa + static_cast<uint64_t>(int64_t{rule.fp_offset});
@@ -117,6 +123,7 @@ std::optional<StackEnd> FastUnwinder::ApplyCfa(const UnwindInput& input, const F
   state.pc = pc;
   state.sp = cfa;
   state.sp_known = true;
+  state.sp_guessed = false;
   state.lr_known = false;
   state.exact = false;
   state.chain_ended = false;
@@ -152,6 +159,8 @@ std::optional<StackEnd> FastUnwinder::Fallback(const UnwindInput& input, const F
   const uint64_t lr = StripCode(state.lr, input.code_mask);
   if (state.lr_known && lr != state.pc && IsReturnAddress(*input.maps, lr)) {
     state.pc = lr;
+    // A jump to where nothing is has left sp alone.
+    state.sp_guessed = rule.kind != FastKind::kNoMapping;
     state.origin = FrameOrigin::kLeafLr;
   } else {
     if (state.chain_ended) return StackEnd::kRoot;
@@ -161,6 +170,7 @@ std::optional<StackEnd> FastUnwinder::Fallback(const UnwindInput& input, const F
     state.pc = record->pc;
     state.sp = state.fp + 16;
     state.sp_known = false;
+    state.sp_guessed = false;
     state.fp = record->fp;
     state.chain_ended = record->fp == 0;
     state.origin = FrameOrigin::kFramePointer;

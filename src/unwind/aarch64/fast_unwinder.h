@@ -24,7 +24,8 @@ class FastUnwinder {
  private:
   struct State {
     uint64_t pc, sp, fp, lr;
-    bool sp_known;  // else sp is a floor: the frame was left by its frame record
+    bool sp_known;    // else sp is a floor: the frame was left by its frame record
+    bool sp_guessed;  // by taking the callee, of which nothing is known, for one without a frame
     bool fp_known;
     bool lr_known;
     bool exact;        // pc is an instruction's address, not a return address

@@ -2,6 +2,7 @@
 
 #include "base/pointer_code.h"
 #include "unwind/aarch64/fallback.h"
+#include "unwind/aarch64/fast_rule.h"
 #include "unwind/aarch64/trampoline.h"
 #include "unwind/find_cfi.h"
 
@@ -48,7 +49,8 @@ auto FullUnwinder::MakeRule(const UnwindModule& module, Svma pc, bool exact) -> 
     rule.kind = Rule::Kind::kBadCfi;
     return rule;
   }
-  const dwarf::Row& row = rows.row();
+  const auto corrected = WithCfaAboveReturnAddress(rows.row(), cie);
+  const dwarf::Row& row = corrected ? *corrected : rows.row();
   rule.return_address_register = cie.return_address_register;
   const bool has_caller = row.registers[cie.return_address_register].kind != RuleKind::kUndefined;
   rule.kind = has_caller ? Rule::Kind::kRow : Rule::Kind::kOutermost;
@@ -94,6 +96,9 @@ std::optional<StackEnd> FullUnwinder::ApplyRow(const UnwindInput& input, const R
   const auto return_address =
       is_leaf ? view.Register(rule.return_address_register) : view.Caller(*ra, *cfa, bias);
   if (!return_address) return is_leaf ? StackEnd::kNoAdvance : view.Failure();
+  const uint64_t pc = StripCode(*return_address, input.code_mask);
+  const bool by_guess = state.sp_guessed && !rule.cfa.is_expression && rule.cfa.reg == Cpu::kSp;
+  if (by_guess && !IsReturnAddress(*input.maps, pc)) return StackEnd::kNoCfi;
   State caller = state;
   caller.registers.Set(Cpu::kSp, *cfa);
   for (const auto& [reg, saved] : rule.registers) {
@@ -106,7 +111,8 @@ std::optional<StackEnd> FullUnwinder::ApplyRow(const UnwindInput& input, const R
       caller.registers.Forget(reg);
     }
   }
-  caller.pc = StripCode(*return_address, input.code_mask);
+  caller.pc = pc;
+  caller.sp_guessed = false;
   if (caller.pc != *return_address && !rule.is_signed) ++counts_.codes_unannounced;
   // A call put its own return address there.
   if (!rule.is_signal_frame) caller.registers.Forget(Cpu::kLr);
@@ -169,6 +175,7 @@ bool FullUnwinder::ApplyScanned(const UnwindInput& input, const ScannedFrame& sc
   state.registers.Set(Cpu::kSp, cfa);
   state.registers.Forget(Cpu::kLr);
   state.sp_floor = cfa;
+  state.sp_guessed = false;
   state.exact = false;
   state.chain_ended = false;
   state.origin = scanned.ra_offset ? FrameOrigin::kFramePointer : FrameOrigin::kLeafLr;
@@ -176,11 +183,13 @@ bool FullUnwinder::ApplyScanned(const UnwindInput& input, const ScannedFrame& sc
 }
 
 // As in FastUnwinder.
-std::optional<StackEnd> FullUnwinder::Fallback(const UnwindInput& input, State& state) {
+std::optional<StackEnd> FullUnwinder::Fallback(const UnwindInput& input,
+                                               const UnwindMapping* mapping, State& state) {
   RegisterFile<Cpu>& registers = state.registers;
   const uint64_t lr = StripCode(registers.values[Cpu::kLr], input.code_mask);
   if (registers.Has(Cpu::kLr) && lr != state.pc && IsReturnAddress(*input.maps, lr)) {
     state.pc = lr;
+    state.sp_guessed = mapping != nullptr;
     state.origin = FrameOrigin::kLeafLr;
     registers.Forget(Cpu::kLr);
   } else {
@@ -194,6 +203,7 @@ std::optional<StackEnd> FullUnwinder::Fallback(const UnwindInput& input, State& 
     registers.Set(Cpu::kFp, record->fp);
     state.pc = record->pc;
     state.sp_floor = fp + 16;
+    state.sp_guessed = false;
     state.chain_ended = record->fp == 0;
     state.origin = FrameOrigin::kFramePointer;
   }
@@ -213,8 +223,10 @@ std::optional<StackEnd> FullUnwinder::Apply(const UnwindInput& input, const Unwi
       return ApplySignal(input, state);
     case Rule::Kind::kRow: {
       const auto end = ApplyRow(input, rule, mapping->bias, state);
-      if (end != StackEnd::kBadCfi && end != StackEnd::kNoAdvance) return end;
-      const auto fallen = Fallback(input, state);
+      const bool may_fall_back =
+          end == StackEnd::kBadCfi || end == StackEnd::kNoAdvance || end == StackEnd::kNoCfi;
+      if (!may_fall_back) return end;
+      const auto fallen = Fallback(input, mapping, state);
       return fallen == StackEnd::kNoCfi ? end : fallen;
     }
     case Rule::Kind::kScanned:
@@ -229,7 +241,7 @@ std::optional<StackEnd> FullUnwinder::Apply(const UnwindInput& input, const Unwi
       break;
     }
   }
-  return Fallback(input, state);
+  return Fallback(input, mapping, state);
 }
 
 StackEnd FullUnwinder::Unwind(const UnwindInput& input, std::vector<Frame>& out) {

@@ -28,6 +28,7 @@ class FullUnwinder {
     RegisterFile<Cpu> registers;  // sp among them, unless the frame was left by its frame record
     uint64_t pc = 0;
     uint64_t sp_floor = 0;
+    bool sp_guessed = false;  // as in FastUnwinder
     bool exact = true;
     bool chain_ended = false;
     FrameOrigin origin = FrameOrigin::kSampled;
@@ -64,7 +65,8 @@ class FullUnwinder {
                                    State& state);
   std::optional<StackEnd> ApplySignal(const UnwindInput& input, State& state);
   bool ApplyScanned(const UnwindInput& input, const ScannedFrame& scanned, State& state);
-  std::optional<StackEnd> Fallback(const UnwindInput& input, State& state);
+  std::optional<StackEnd> Fallback(const UnwindInput& input, const UnwindMapping* mapping,
+                                   State& state);
 
   Counts& counts_;
   std::unordered_map<Key, Rule, KeyHash> rules_;

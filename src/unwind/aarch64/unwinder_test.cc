@@ -163,6 +163,19 @@ TEST(Aarch64Unwinder, AFunctionWithoutCfiIsLeftByLr) {
   EXPECT_EQ(p.Text(), "3000 2210r:lr root");
 }
 
+// Code of which nothing is known may have moved sp: what CFI finds by it must be a return address.
+TEST(Aarch64Unwinder, SpBehindUnknownCodeIsAGuess) {
+  Arm p;
+  p.Function(0x2100, 0x40, CfaCode().DefCfaOffset(16).Offset(kLr, 1));
+  p.Function(0x2200, 0x40, CfaCode().Undefined(kLr));
+  p.SetPc(FakeProcess::kUnknownCode);
+  p.SetLr(p.Call(0x2110));
+  p.Stack({1, p.Call(0x2210)});
+  EXPECT_EQ(p.Text(), "a000 2110r:lr 2210r root");
+  p.Stack({1, p.At(0x2300), 7, p.Call(0x2210)});
+  EXPECT_EQ(p.Text(), "a000 2110r:lr no CFI");
+}
+
 TEST(Aarch64Unwinder, ACallThroughABadPointerIsLeftByLr) {
   Arm p;
   p.Function(0x2200, 0x40, CfaCode().Undefined(kLr));
@@ -267,6 +280,19 @@ TEST(Aarch64Unwinder, AReturnAddressKeptInAnotherRegister) {
   p.registers.Set(17, p.Call(0x2210) | kCode);
   p.Stack({1, 2});
   EXPECT_EQ(p.Text(), "2010 2210r root");
+}
+
+// glibc's _dl_runtime_resolve: lr at CFA + 8, where the PLT pushed it, and a CFA that lies below.
+TEST(Aarch64Unwinder, ACfaBelowTheReturnAddressIsCorrected) {
+  Arm p;
+  CfaCode resolve;
+  resolve.DefCfaOffset(32).Op(0x11).Uleb(kLr).Sleb(-1);  // offset_extended_sf
+  p.Function(0x2000, 0x40, resolve);
+  p.Function(0x2100, 0x40, SignedRecord(1));
+  p.Function(0x2200, 0x40, CfaCode().Undefined(kLr));
+  p.SetPc(0x2010);
+  p.Stack({1, 2, 3, 4, 5, p.Call(0x2110), 7, p.Call(0x2210) | kCode});
+  EXPECT_EQ(p.Text(), "2010 2110r 2210r root");
 }
 
 TEST(Aarch64Unwinder, ACfaBelowSpIsBad) {

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Call chains of arm64 recordings with pointer authentication against what the programs do.
+
+usage: compare_arm64.py STACKREEL [CORPUS]      (CORPUS: ../shared/corpus, or $STACKREEL_CORPUS)
+
+Each recording in CORPUS/arm64/data was made by perf on a kernel with pointer authentication; no mask
+is inside. A chain is right if every function of the program was called by one that calls it, deep
+recursions have their depth, and the last frame is where a thread begins; where the dump was too
+small, the chain says so and is right as far as it goes. Beside it stands how many chains of perf's
+own output (CORPUS/arm64/script) pass the same test. At least 99.9 % have to be right."""
+import collections
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+# program: callee → callers. Names are without template arguments and parameters.
+CALLERS = {
+    "deep": {"leaf_burn": ["pre_leaf"], "pre_leaf": ["rec"], "rec": ["rec", "level3"],
+             "level3": ["level2"], "level2": ["level1"], "level1": ["main"]},
+    "cxx": {"slow_less": ["sort_work", "std::"], "std::__insertion_sort": ["std::", "sort_work"],
+            "std::__introsort_loop": ["std::", "sort_work"], "sort_work": ["app::Engine::run"],
+            "Poly::area": ["Poly::area", "std::_Function_handler::_M_invoke"],
+            "std::_Function_handler::_M_invoke": ["via_function"],
+            "via_function": ["app::Engine::run"], "thrower": ["thrower", "catcher"],
+            "catcher": ["app::Engine::run"], "map_work": ["app::Engine::run"],
+            "app::Engine::run": ["main"]},
+    "threads": {**{f"tA_{k}": [f"worker_{k}"] for k in range(4)},
+                **{f"tB_{k}": [f"tB_{k}", f"tA_{k}"] for k in range(4)},
+                "tburn": ["tB_"], **{f"worker_{k}": ["libc.so.6+"] for k in range(4)}},
+    "keys": {"kburn": ["inner_plain2", "inner_on"], "inner_plain2": ["inner_plain"],
+             "inner_plain": ["toggle"], "inner_on": ["toggle"], "toggle": ["mid_signed_b"],
+             "mid_signed_b": ["outer_signed"], "outer_signed": ["main"]},
+    "sig": {"hburn": ["h2"], "h2": ["handler"], "handler": ["[vdso]+"], "work2": ["work"],
+            "work": ["main"]},
+    "lib": {"lib_burn": ["cmp"], "cmp": ["libc.so.6+"], "callback": ["lib_inner"],
+            "lib_inner": ["lib_entry"], "lib_entry": ["go"], "go": ["main"]},
+}
+COMMON = {"main": ["libc.so.6+0x27744", "__libc_start_call_main"],
+          "libc.so.6+0x27744": ["__libc_start_main"], "__libc_start_main": ["_start"],
+          "__libc_start_main_impl": ["_start"], "libc.so.6+0x82030": ["libc.so.6+0xebf5c"]}
+# Where threads begin: the program, libc's thread_start, ld.so's start.
+ROOTS = {"_start", "libc.so.6+0xebf5c", "ld-linux-aarch64.so.1+0x1ae54",
+         "ld-linux-aarch64.so.1+0x1ae78"}
+ROOT_AS_SAMPLED = "ld-linux-aarch64.so.1+0x1ae40"
+# Not the program's frames: frame-pointer chains of a build without frame pointers.
+NOT_COMPARED = {"deep.pacleaf.fp"}
+LEAST = 0.999
+
+
+def plain(symbol):
+    """Without template arguments, parameters and offset."""
+    symbol = re.sub(r"\+0x[0-9a-f]+$", "", symbol)
+    while True:
+        shorter = re.sub(r"<[^<>]*>|\([^()]*\)", "", symbol)
+        if shorter == symbol:
+            return symbol
+        symbol = shorter
+
+
+def name(symbol, dso, offset):
+    return plain(symbol) if symbol else f"{dso.rsplit('/', 1)[-1]}+{offset:#x}"
+
+
+def is_right(program, chain, cut):
+    callers = {**CALLERS[program], **COMMON}
+    for callee, caller in zip(chain, chain[1:]):
+        if callee in callers and not any(caller == c or (c[-1:] in ":_+" and caller.startswith(c))
+                                         for c in callers[callee]):
+            return False
+    if cut:
+        return True
+    if chain[-1] not in ROOTS and chain != [ROOT_AS_SAMPLED]:
+        return False
+    if program == "deep" and chain[0] in ("leaf_burn", "pre_leaf") and chain.count("rec") != 16:
+        return False
+    if program == "threads" and chain[0] == "tburn":
+        k = int(chain[1][3:])
+        return chain.count(f"tB_{k}") == 2 * k + 1
+    return True
+
+
+def our_chains(stackreel, data, symbols):
+    run = subprocess.run(
+        [stackreel, "script", "--no-inline", "--format=json", "--symfs", symbols, "-i", data],
+        env={**os.environ, "PERF_BUILDID_DIR": symbols, "DEBUGINFOD_URLS": ""},
+        check=True, stdout=subprocess.PIPE, text=True)
+    for line in run.stdout.splitlines():
+        sample = json.loads(line)
+        chain = [name(frame.get("sym", ""), frame.get("dso", "?"),
+                      int(frame.get("dso_offset", "0"), 16))
+                 for frame in sample["frames"] if not frame.get("kernel") and
+                 frame.get("dso") != "[kernel.kallsyms]"]
+        yield sample["comm"], chain, sample.get("stack_end") == "dump exhausted"
+
+
+def perf_chains(text):
+    """The same of perf's text, which has the return addresses that it unwound one lower."""
+    unwound = 0 if text.stem.endswith(".fp") else 1
+    if not text.exists():
+        return
+    for block in text.read_text(errors="replace").split("\n\n"):
+        lines = block.strip("\n").split("\n")
+        if not lines[0]:
+            continue
+        chain = []
+        for n, line in enumerate(lines[1:]):
+            frame = re.match(r"\s*([0-9a-f]+) (.*) \((.*)\)$", line)
+            if not frame or frame[3].startswith("[kernel"):
+                continue
+            symbol = "" if frame[2] == "[unknown]" else frame[2]
+            chain.append(name(symbol, frame[3], int(frame[1], 16) + (unwound if n else 0)))
+        yield lines[0].split()[0], chain, False
+
+
+def count(program, chains):
+    right = total = 0
+    wrong = collections.Counter()
+    for comm, chain, cut in chains:
+        if not chain or not (comm.startswith(program) or program in ("threads", "lib")):
+            continue  # kernel only, or (in a recording of the machine) another program
+        total += 1
+        if is_right(program, chain, cut):
+            right += 1
+        else:
+            wrong[" < ".join(chain)] += 1
+    return right, total, wrong
+
+
+def link_files(arm64, folder):
+    """Where the recordings say that binaries are, and by build-id (pipes have none)."""
+    for path in (arm64 / "guest").iterdir():
+        if path.is_dir():
+            (folder / path.name).symlink_to(path.resolve())
+    (folder / "share").mkdir()
+    (folder / "share" / "bin").symlink_to((arm64 / "bin").resolve())
+    for line in (arm64 / "build-ids.txt").read_text().splitlines():
+        build_id, path = line.split(maxsplit=1)
+        entry = folder / ".build-id" / build_id[:2] / build_id[2:]
+        entry.mkdir(parents=True, exist_ok=True)
+        kind = "debug" if path.endswith(".debug") else "elf"
+        if not (entry / kind).exists():
+            (entry / kind).symlink_to((arm64 / path).resolve())
+
+
+def main():
+    stackreel = os.path.abspath(sys.argv[1])
+    here = pathlib.Path(__file__).resolve().parent
+    corpus = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else os.environ.get(
+        "STACKREEL_CORPUS", here.parent.parent / "shared" / "corpus"))
+    arm64 = corpus / "arm64"
+    if not arm64.is_dir():
+        print(f"no arm64 recordings in {corpus}: nothing compared")
+        return 0
+    sums = collections.Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        symbols = pathlib.Path(folder)
+        link_files(arm64, symbols)
+        for data in sorted((arm64 / "data").glob("*.data")):
+            recording = data.name.removesuffix(".data")
+            if recording in NOT_COMPARED:
+                continue
+            program = "deep" if recording == "sys.dwarf" else recording.split(".")[0]
+            ours = count(program, our_chains(stackreel, data, folder))
+            perf = count(program, perf_chains(arm64 / "script" / f"{recording}.txt"))
+            print(f"{recording:22} {ours[0]:4} of {ours[1]:4} right   perf {perf[0]:4} of {perf[1]:4}")
+            for chain, times in ours[2].items():
+                print(f"    wrong, {times} times: {chain}")
+            sums.update(right=ours[0], total=ours[1], perf=perf[0])
+    print(f"all: {sums['right']} of {sums['total']} right; of perf's {sums['perf']}")
+    return 0 if sums["total"] and sums["right"] >= LEAST * sums["total"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
