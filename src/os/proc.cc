@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/auxv.h>
@@ -191,6 +192,21 @@ std::optional<int64_t> ReadNumberFile(const std::string& path) {
   int64_t value = 0;
   if (!TakeNumber(view, value, 10)) return std::nullopt;
   return value;
+}
+
+Result<std::vector<uint8_t>> ReadProcessMemory(uint32_t pid, uint64_t addr, size_t size) {
+  const std::string path = fmt::format("/proc/{}/mem", pid);
+  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return Fail(ErrnoError(errno, "cannot open", path));
+  std::vector<uint8_t> bytes(size);
+  for (size_t done = 0; done < size;) {
+    const ssize_t n =
+        pread(fd.get(), bytes.data() + done, size - done, static_cast<off_t>(addr + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return Fail(ErrnoError(n < 0 ? errno : EIO, "cannot read", path));
+    done += static_cast<size_t>(n);
+  }
+  return bytes;
 }
 
 std::vector<uint8_t> ReadOwnVdso() {

@@ -42,6 +42,9 @@ uint32_t ConfiguredCpuCount();
 uint32_t AvailableCpuCount();
 // A number in a file such as /proc/sys/kernel/perf_event_paranoid.
 std::optional<int64_t> ReadNumberFile(const std::string& path);
+// `size` bytes of a process's memory. kNotFound or kPermission: there is no such process, or it is
+// not ours to read. kIo: not all of it is mapped.
+Result<std::vector<uint8_t>> ReadProcessMemory(uint32_t pid, uint64_t addr, size_t size);
 // This process's vDSO: its bytes (copied from memory).
 std::vector<uint8_t> ReadOwnVdso();
 

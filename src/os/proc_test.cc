@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstring>
+
 namespace stackreel::os {
 namespace {
 
@@ -103,6 +105,16 @@ TEST(Proc, NumberFiles) {
   EXPECT_TRUE(ReadNumberFile("/proc/sys/kernel/pid_max").has_value());
   EXPECT_FALSE(ReadNumberFile("/proc/version").has_value());
   EXPECT_FALSE(ReadNumberFile("/nowhere").has_value());
+}
+
+TEST(Proc, MemoryOfAProcess) {
+  const uint64_t value = 0x1122334455667788;
+  const auto self = static_cast<uint32_t>(getpid());
+  const auto read = ReadProcessMemory(self, reinterpret_cast<uint64_t>(&value), sizeof value);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(std::memcmp(read->data(), &value, sizeof value), 0);
+  EXPECT_EQ(ReadProcessMemory(self, 0x10, 8).error().kind, ErrorKind::kIo);
+  EXPECT_EQ(ReadProcessMemory(0x7ffffffe, 0x10, 8).error().kind, ErrorKind::kNotFound);
 }
 
 TEST(Vdso, IsAnElfFile) {

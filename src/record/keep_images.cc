@@ -1,8 +1,6 @@
 #include "record/keep_images.h"
 
-#include "elf/image.h"
 #include "os/file.h"
-#include "os/proc.h"
 #include "symfiles/symfiles.h"
 
 namespace stackreel::record {
@@ -15,14 +13,11 @@ bool IsCached(const std::string& dir, const BuildId& id, const char* leaf) {
 
 }  // namespace
 
-Status KeepImages(const KernelImage& kernel) {
+Status KeepImages(const KernelImage& kernel, const VdsoImages& vdsos) {
   const std::string dir = symfiles::DefaultBuildIdDir();
-  const std::vector<uint8_t> vdso = os::ReadOwnVdso();
-  if (const auto image = elf::Image::Parse(vdso)) {
-    const auto id = image->ReadBuildId();
-    if (id && !IsCached(dir, *id, "vdso")) {
-      TRY(symfiles::AddToCache(dir, "[vdso]", *id, vdso, "vdso"));
-    }
+  for (const VdsoImages::Image& vdso : vdsos.images()) {
+    if (IsCached(dir, vdso.id, "vdso")) continue;
+    TRY(symfiles::AddToCache(dir, "[vdso]", vdso.id, vdso.bytes->bytes(), "vdso"));
   }
   if (kernel.build_id && kernel.text_start != 0 && !IsCached(dir, *kernel.build_id, "kallsyms")) {
     TRY_ASSIGN(const std::string kallsyms, os::ReadTextFile("/proc/kallsyms"));

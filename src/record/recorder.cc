@@ -505,7 +505,7 @@ Result<RecordSummary> Recording::Run() {
   worker.join();
   const Status finished = processor_->Finish(set_->ReadLost());
   if (options_.buildid_cache) {
-    if (const Status kept = KeepImages(processor_->kernel()); !kept) {
+    if (const Status kept = KeepImages(processor_->kernel(), processor_->vdsos()); !kept) {
       notice_("kallsyms and the vDSO are not kept: " + kept.error().ToString());
     }
   }

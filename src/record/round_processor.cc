@@ -25,44 +25,27 @@ using perfdata::RecordType;
 
 constexpr size_t kHeaderSize = 8;
 
-// Files while recording: the vDSO is ours, all others are looked for in the mount namespace of
-// their process. Debug information is not needed to unwind, so nothing is fetched.
+// Files while recording: vDSOs are those that are known, all others are looked for in the mount
+// namespace of their process. Debug information is not needed to unwind, so nothing is fetched.
 class RecordingFiles : public symbolize::ModuleFileProvider {
  public:
-  RecordingFiles() {
+  explicit RecordingFiles(const VdsoImages& vdsos) : vdsos_(vdsos) {
     symfiles::SearchOptions options;
     options.proc_root = true;
     options.debuginfod = false;
     files_ = symfiles::MakeFileProvider(options);
-    vdso_ = std::make_shared<VdsoImage>();
   }
   symbolize::ModuleFiles FilesOf(const session::Module& module) override {
     if (module.key.kind != session::ModuleKind::kVdso) return files_->FilesOf(module);
     symbolize::ModuleFiles files;
-    // A module without that build-id is the other vDSO, of 32-bit tasks.
-    if (!module.key.build_id.empty()) files.main = vdso_;
+    files.main = vdsos_.Find(module.key.build_id);
     return files;
   }
 
  private:
-  class VdsoImage : public FileImage {
-   public:
-    VdsoImage() : bytes_(os::ReadOwnVdso()) {}
-    [[nodiscard]] std::string_view name() const override { return "[vdso]"; }
-    [[nodiscard]] ByteView bytes() const override { return bytes_; }
-
-   private:
-    std::vector<uint8_t> bytes_;
-  };
+  const VdsoImages& vdsos_;
   std::unique_ptr<symbolize::ModuleFileProvider> files_;
-  FileImagePtr vdso_;
 };
-
-BuildId BuildIdOfOwnVdso() {
-  const std::vector<uint8_t> bytes = os::ReadOwnVdso();
-  const auto image = elf::Image::Parse(bytes);
-  return image ? image->ReadBuildId().value_or(BuildId()) : BuildId();
-}
 
 perfdata::RawRecord AsRaw(ByteView record) {
   perfdata::RawRecord raw;
@@ -143,8 +126,7 @@ RoundProcessor::RoundProcessor(const ProcessorOptions& options,
       written_(events),
       queue_(queue),
       counters_(counters),
-      session_(session_features_, kNativeEndian, counters),
-      vdso_build_id_(BuildIdOfOwnVdso()) {
+      session_(session_features_, kNativeEndian, counters) {
   for (const perfdata::Event& event : events_) table_.Add(event);
   machine_features_ = MachineFeatures();
   Counters ignored;  // we wrote them ourselves
@@ -155,7 +137,7 @@ RoundProcessor::RoundProcessor(const ProcessorOptions& options,
     machine_features_[static_cast<uint32_t>(perfdata::Feature::kTracingData)] = std::move(*tracing);
   }
   if (!options_.unwind_live) return;
-  files_ = std::make_unique<RecordingFiles>();
+  files_ = std::make_unique<RecordingFiles>(vdsos_);
   unwinder_ = std::make_unique<LiveUnwinder>(session_, *files_, executor, events_, counters);
   for (perfdata::Event& event : written_) event.attr = WithoutStack(event.attr);
 }
@@ -223,9 +205,11 @@ Status RoundProcessor::Synthesize() {
   const EmitRecord emit = [this](const perfdata::Record& record) {
     perfdata::Record copy = record;
     auto* mmap = std::get_if<perfdata::Mmap2>(&copy.body);
-    if (mmap != nullptr && mmap->filename == "[vdso]" && mmap->addr > UINT32_MAX &&
-        !vdso_build_id_.empty()) {
-      mmap->build_id = vdso_build_id_;
+    const BuildId vdso = mmap != nullptr && mmap->filename == "[vdso]"
+                             ? vdsos_.IdAt(mmap->pid, mmap->addr, mmap->len)
+                             : BuildId();
+    if (!vdso.empty()) {
+      mmap->build_id = vdso;
       mmap->maj = mmap->min = 0;
       mmap->ino = 0;
       copy.misc |= perfdata::kMiscMmapBuildId;
@@ -268,7 +252,9 @@ Status RoundProcessor::EmitSnapshot() {
       mmap.pgoff = entry.value.offset.value;
       mmap.prot = entry.value.prot;
       mmap.flags = MAP_PRIVATE;
-      mmap.filename = module.path() + (module.deleted ? " (deleted)" : "");
+      mmap.filename = module.key.kind == session::ModuleKind::kVdso
+                          ? "[vdso]"
+                          : module.path() + (module.deleted ? " (deleted)" : "");
       uint16_t misc = static_cast<uint16_t>(perfdata::CpuMode::kUser);
       if (!module.key.build_id.empty()) {
         mmap.build_id = module.key.build_id;
@@ -309,16 +295,19 @@ Status RoundProcessor::ReadRing(std::vector<uint8_t>& ring) {
 
 // The kernel has no file to read the vDSO's build-id from. In the MMAP2 record:
 //   header 8 | pid, tid 8 | addr 8 | len 8 | pgoff 8 | union 24 | prot, flags 8 | filename
-void RoundProcessor::AddVdsoBuildId(std::span<uint8_t> record) const {
-  constexpr size_t kAddr = 16, kUnion = 40, kFilename = 72;
+void RoundProcessor::AddVdsoBuildId(std::span<uint8_t> record) {
+  constexpr size_t kPid = 8, kAddr = 16, kLen = 24, kUnion = 40, kFilename = 72;
   const uint16_t misc = LoadUnaligned<uint16_t>(record.data() + 4, kNativeEndian);
-  if (vdso_build_id_.empty() || (misc & perfdata::kMiscMmapBuildId) != 0 ||
-      record.size() <= kFilename || TextUpToNul(record.subspan(kFilename)) != "[vdso]" ||
-      LoadUnaligned<uint64_t>(record.data() + kAddr, kNativeEndian) <= UINT32_MAX) {
+  if ((misc & perfdata::kMiscMmapBuildId) != 0 || record.size() <= kFilename ||
+      TextUpToNul(record.subspan(kFilename)) != "[vdso]") {
     return;
   }
+  const BuildId found = vdsos_.IdAt(LoadUnaligned<uint32_t>(record.data() + kPid, kNativeEndian),
+                                    LoadUnaligned<uint64_t>(record.data() + kAddr, kNativeEndian),
+                                    LoadUnaligned<uint64_t>(record.data() + kLen, kNativeEndian));
+  if (found.empty()) return;
   StoreUnaligned<uint16_t>(record.data() + 4, misc | perfdata::kMiscMmapBuildId, kNativeEndian);
-  const ByteView id = vdso_build_id_.bytes();
+  const ByteView id = found.bytes();
   std::fill_n(record.begin() + kUnion, 24, uint8_t{0});
   record[kUnion] = static_cast<uint8_t>(id.size());
   std::copy(id.begin(), id.end(), record.begin() + kUnion + 4);

@@ -21,6 +21,7 @@
 #include "record/round_queue.h"
 #include "record/synthesize.h"
 #include "record/time_order.h"
+#include "record/vdso_images.h"
 #include "session/session.h"
 
 namespace stackreel::record {
@@ -82,6 +83,7 @@ class RoundProcessor {
   [[nodiscard]] bool reached_max_size() const { return reached_max_size_; }
 
   [[nodiscard]] const KernelImage& kernel() const { return kernel_; }
+  [[nodiscard]] const VdsoImages& vdsos() const { return vdsos_; }
   [[nodiscard]] const ProcessorTotals& totals() const { return totals_; }
   // The tasks known to run now, for events on a new CPU. May be called from other threads.
   [[nodiscard]] std::vector<uint32_t> RunningTasks() const;
@@ -100,7 +102,7 @@ class RoundProcessor {
   Status EndRound();
   Status PassOn(ByteView record);
   void Observe(const perfdata::Record& record);
-  void AddVdsoBuildId(std::span<uint8_t> record) const;
+  void AddVdsoBuildId(std::span<uint8_t> record);
   Status EmitSynthesized(const perfdata::Record& record);
   Status EmitSnapshot();
   Status SwitchIfDue();
@@ -117,12 +119,12 @@ class RoundProcessor {
   perfdata::EventTable table_;
   perfdata::Features session_features_;  // of the machine, for the session
   session::Session session_;
+  VdsoImages vdsos_;
   std::unique_ptr<symbolize::ModuleFileProvider> files_;
   std::unique_ptr<LiveUnwinder> unwinder_;
   std::unique_ptr<RecordingFile> file_;
   KernelImage kernel_;
   BuildIdReader build_ids_;
-  BuildId vdso_build_id_;
   FeatureBytes machine_features_;
 
   TimeOrder order_;

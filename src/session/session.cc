@@ -212,6 +212,11 @@ void Session::State::OnUserMmap(Session& session, const MmapEvent& mmap, Process
     // Where it is not known what the file is, the same path is another file in another namespace.
     if (name.key.build_id.empty()) name.key.mount_namespace = process.mount_namespace;
   }
+  if (name.key.kind == ModuleKind::kVdso) {
+    // The kernel calls them all one; perf calls that of 32-bit tasks so.
+    if (mmap.end().value <= UINT32_MAX) name.key.path = "[vdso32]";
+    name.key.build_id = mmap.build_id.empty() ? build_ids.Find(name.key.path) : mmap.build_id;
+  }
   Mapping mapping;
   mapping.module = session.InternModule(name.key, name.deleted, mmap.pid);
   Module& module = modules[mapping.module];

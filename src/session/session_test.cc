@@ -289,6 +289,30 @@ TEST_F(SessionTest, KsymbolsComeAndGo) {
 
 BuildId Id(uint8_t byte, size_t size = 20) { return BuildId(std::vector<uint8_t>(size, byte)); }
 
+TEST_F(SessionTest, VdsosAreToldApartByBuildIdAndPlace) {
+  const BuildId native = Id(0x64);
+  const BuildId compat = Id(0x32);
+  features_.build_ids = {{.pid = -1, .build_id = native, .filename = "[vdso]"},
+                         {.pid = -1, .build_id = compat, .filename = "[vdso32]"}};
+  constexpr uint64_t kHigh = 0x7fff'0000'0000;
+  session_.Apply(MakeMmap2(1, kHigh, 0x2000, 0, "[vdso]"));
+  session_.Apply(MakeMmap2(2, 0xf7f0'0000, 0x2000, 0, "[vdso]"));
+  const auto module = [&](uint32_t pid, uint64_t avma) {
+    return session_.modules()[session_.Find(*session_.ProcessOf(pid).maps, Avma(avma)).module];
+  };
+  EXPECT_EQ(module(1, kHigh).key.build_id, native);
+  EXPECT_EQ(module(1, kHigh).path(), "[vdso]");
+  EXPECT_EQ(module(2, 0xf7f0'0000).key.build_id, compat);
+  EXPECT_EQ(module(2, 0xf7f0'0000).path(), "[vdso32]");
+  // What a record says itself comes first.
+  Record with_id = MakeMmap2(3, kHigh, 0x2000, 0, "[vdso]");
+  const BuildId other = Id(0x77);
+  std::get<perfdata::Mmap2>(with_id.body).build_id = other;
+  with_id.misc |= perfdata::kMiscMmapBuildId;
+  session_.Apply(with_id);
+  EXPECT_EQ(module(3, kHigh).key.build_id, other);
+}
+
 TEST_F(SessionTest, BuildIdsByPathAndByMapping) {
   features_.build_ids.push_back({-1, Id(1), "/a"});
   session_.Apply(MakeMmap2(1, 0x1000, 0x1000, 0, "/a"));

@@ -218,13 +218,16 @@ symbolize::ModuleFiles KernelFiles::Vdso(const session::Module& module) {
   std::vector<uint8_t> own = os::ReadOwnVdso();
   const auto image = elf::Image::Parse(own);
   const std::optional<BuildId> own_id = image ? image->ReadBuildId() : std::nullopt;
-  const bool same = id.empty() ? IsRunningKernel(search_.options().kernel_build_id, reasons)
-                               : own_id && own_id->Matches(id);
+  const bool is_native = module.path() == "[vdso]";  // else of 32-bit tasks
+  const bool same = id.empty()
+                        ? is_native && IsRunningKernel(search_.options().kernel_build_id, reasons)
+                        : own_id && own_id->Matches(id);
   if (image && same) {
     files.main = std::make_shared<MemoryImage>(std::move(own), "[vdso]");
     return files;
   }
   if (!id.empty()) reasons.Add("this machine's vDSO: " + DescribeMismatch(id, own_id));
+  if (id.empty() && !is_native) reasons.Add("its build-id is not in the recording");
   files.why = module.path() + ": " + reasons.ToString();
   return files;
 }

@@ -273,6 +273,10 @@ TEST_F(SymfilesTest, VdsoOfThisMachineOrOfTheCache) {
   const ModuleFiles other = FilesOf("[vdso]", kId, ModuleKind::kVdso);
   EXPECT_EQ(other.main, nullptr);
   EXPECT_THAT(other.why, HasSubstr("this machine's vDSO: build-id differs"));
+  // That of 32-bit tasks is another than ours.
+  const ModuleFiles unknown = FilesOf("[vdso32]", BuildId(), ModuleKind::kVdso);
+  EXPECT_EQ(unknown.main, nullptr);
+  EXPECT_THAT(unknown.why, HasSubstr("[vdso32]: its build-id is not in the recording"));
   ASSERT_TRUE(AddToCache(options_.buildid_dir, "[vdso]", kId, Binary(kId), "vdso"));
   EXPECT_EQ(NameOf(FilesOf("[vdso]", kId, ModuleKind::kVdso).main),
             CachePath(options_.buildid_dir, kId, "vdso"));

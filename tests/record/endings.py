@@ -96,6 +96,14 @@ def stacks_grow(folder):
     check(complete and float(complete.group(1)) < 25, "a size that is given stays")
 
 
+def vdso_is_known(folder):
+    """Stacks that begin in the vDSO are unwound by its own call-frame information."""
+    path = f"{folder}/clock.data"
+    run = record("-o", path, "-F", "1000", "--", STORM, "clock")
+    complete = re.search(r"([\d.]+) % of (\d+) user stacks complete", run.stderr)
+    check(complete and float(complete.group(1)) > 95, f"in the vDSO: {run.stderr.strip()}")
+
+
 def signals_end(folder):
     for name in ("SIGINT", "SIGTERM"):
         path = f"{folder}/{name}.data"
@@ -220,8 +228,8 @@ if record("-o", "/dev/null", "--", "true").returncode == 125:
     print("skipped: events may not be opened here")
     sys.exit(77)
 with tempfile.TemporaryDirectory() as scratch:
-    for part in (command_ends, stacks_grow, signals_end, limits_end, files_switch, directory_stays, target_goes,
-                 killed, disk_full, pipes):
+    for part in (command_ends, stacks_grow, vdso_is_known, signals_end, limits_end, files_switch,
+                 directory_stays, target_goes, killed, disk_full, pipes):
         part(scratch)
 if failures:
     sys.exit(f"{len(failures)} failed:\n  " + "\n  ".join(failures))

@@ -1,7 +1,8 @@
 // A target that forks, executes and makes threads all the time: storm SECONDS; or that works under
-// some 50 KB of stack: storm deep.
+// some 50 KB of stack: storm deep; or that asks for the time: storm clock.
 // Each process and thread works for a moment in a function of its own.
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -34,6 +35,15 @@ __attribute__((noinline)) void WorkBelow(int frames) {
   sink = room[0];
 }
 
+// Nearly all of its time is spent in the vDSO.
+__attribute__((noinline)) void AskForTheTime() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const time_t end = now.tv_sec + 2;
+  while (now.tv_sec < end) clock_gettime(CLOCK_MONOTONIC, &now);
+  sink = static_cast<char>(now.tv_nsec);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -43,6 +53,10 @@ int main(int argc, char** argv) {
   }
   if (argc > 1 && std::strcmp(argv[1], "deep") == 0) {
     WorkBelow(50);
+    return 0;
+  }
+  if (argc > 1 && std::strcmp(argv[1], "clock") == 0) {
+    AskForTheTime();
     return 0;
   }
   const auto end = Clock::now() + std::chrono::milliseconds(
