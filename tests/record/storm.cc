@@ -35,13 +35,17 @@ __attribute__((noinline)) void WorkBelow(int frames) {
   sink = room[0];
 }
 
-// Nearly all of its time is spent in the vDSO.
-__attribute__((noinline)) void AskForTheTime() {
+// Nearly all of its time is spent in the vDSO. So many values are alive across the call that %rbp
+// holds one of them and not a frame.
+__attribute__((noinline)) long AskForTheTime(long count, long step, long first, long other) {
   timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  const time_t end = now.tv_sec + 2;
-  while (now.tv_sec < end) clock_gettime(CLOCK_MONOTONIC, &now);
-  sink = static_cast<char>(now.tv_nsec);
+  long sum = first;
+  for (long i = 0; i < count; i += step) {
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    sum += now.tv_nsec ^ other;
+    other += first;
+  }
+  return sum;
 }
 
 }  // namespace
@@ -56,7 +60,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (argc > 1 && std::strcmp(argv[1], "clock") == 0) {
-    AskForTheTime();
+    const auto end = Clock::now() + std::chrono::seconds(2);
+    while (Clock::now() < end) sink = static_cast<char>(AskForTheTime(100'000, 1, 3, 5));
     return 0;
   }
   const auto end = Clock::now() + std::chrono::milliseconds(
