@@ -43,6 +43,12 @@ std::optional<PointerMask> MaskFromMetaInfo(ByteView bytes) {
 
 }  // namespace
 
+bool LeavesAddresses(const PointerMask& mask, Avma highest_end) {
+  if (highest_end.value == 0) return true;
+  const uint64_t addresses = (uint64_t{1} << std::bit_width(highest_end.value - 1)) - 1;
+  return std::bit_width(highest_end.value - 1) >= 55 || (mask.insn & addresses) == 0;
+}
+
 std::optional<PointerMask> MaskFromHighestMapping(Avma end) {
   constexpr uint64_t kBelowBit55 = (uint64_t{1} << 55) - 1;
   if (end.value == 0 || end.value - 1 > kBelowBit55) return std::nullopt;

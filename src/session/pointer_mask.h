@@ -15,6 +15,10 @@ namespace stackreel::session {
 // that all above, up to bit 54, may be a signature. Nothing if `end` is 0 or not a user address.
 std::optional<PointerMask> MaskFromHighestMapping(Avma end);
 
+// Whether a mask takes no bit from addresses below `highest_end`, the end of a process's highest
+// executable mapping; true if it has none.
+bool LeavesAddresses(const PointerMask& mask, Avma highest_end);
+
 // Our header feature, else simpleperf's META_INFO; nothing if there is neither.
 std::optional<PointerMask> MaskFromFeatures(const perfdata::Features& features, Endian endian);
 

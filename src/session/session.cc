@@ -166,6 +166,9 @@ void Session::Apply(const perfdata::Record& record) {
   } else if (const auto* id = std::get_if<perfdata::HeaderBuildId>(&record.body)) {
     state_->OnBuildId(*id);
   } else if (const auto* mask = std::get_if<perfdata::PacMask>(&record.body)) {
+    if (!state_->processes.contains(mask->pid)) {
+      state_->counters.Add("session.mask_of_unknown_process");
+    }
     ProcessOf(mask->pid).mask = {mask->insn_mask, mask->data_mask, MaskSource::kSideBand};
   }
 }
@@ -505,15 +508,27 @@ void Session::SetSegmentLoader(std::function<std::vector<LoadSegment>(const Modu
   state_->segment_loader = std::move(loader);
 }
 
+// Takes the best source whose mask leaves the process's own code addresses as they are.
 PointerMask Session::MaskOf(const Process& process, const perfdata::Sample* sample) const {
   constexpr uint16_t kAarch64 = 183;
-  if (sample != nullptr && sample->Has(perfdata::kSampleArch1)) {
-    return {sample->arch_insn_mask, sample->arch_data_mask, MaskSource::kSample};
-  }
-  if (process.mask) return *process.mask;
   if (machine() != kAarch64) return {};
-  if (auto mask = MaskFromFeatures(state_->features, state_->endian)) return *mask;
-  return MaskFromHighestMapping(process.maps->HighestExecutableEnd()).value_or(PointerMask{});
+  const Avma end = process.maps->HighestExecutableEnd();
+  const auto usable = [&](const PointerMask& mask) {
+    if (LeavesAddresses(mask, end)) return true;
+    state_->counters.Add("session.mask_hits_addresses");
+    return false;
+  };
+  if (sample != nullptr && sample->Has(perfdata::kSampleArch1)) {
+    const PointerMask mask{sample->arch_insn_mask, sample->arch_data_mask, MaskSource::kSample};
+    if (process.mask && process.mask->insn != mask.insn) {
+      state_->counters.Add("session.mask_contradicts");
+    }
+    if (usable(mask)) return mask;
+  }
+  if (process.mask && usable(*process.mask)) return *process.mask;
+  const auto header = MaskFromFeatures(state_->features, state_->endian);
+  if (header && usable(*header)) return *header;
+  return MaskFromHighestMapping(end).value_or(PointerMask{});
 }
 
 uint16_t Session::machine() const {

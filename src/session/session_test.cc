@@ -347,22 +347,47 @@ TEST_F(SessionTest, MasksByTheirSource) {
   };
   EXPECT_EQ(mask(1).source, MaskSource::kHighestMapping);
   EXPECT_EQ(mask(1).insn, 0x007f000000000000U);
-  features_.raw[129] = {'a', 'r', 'm', '6', '4', '_', 'p', 'a', 'c',
-                        '_', 'm', 'a', 's', 'k', 0,   '7', 0};
+  const std::string_view meta_info("arm64_pac_mask\0007f000000000000\0", 30);
+  features_.raw[129].assign(meta_info.begin(), meta_info.end());
   EXPECT_EQ(mask(1).source, MaskSource::kSimpleperf);
   perfdata::PacMask side_band;
   side_band.pid = 1;
-  side_band.insn_mask = 0x70000000000000;
+  side_band.insn_mask = 0x0070000000000000;
   session_.Apply(Record{perfdata::kRecordTypePacMask, 0, side_band, {}});
-  EXPECT_EQ(mask(1), (PointerMask{0x70000000000000, 0, MaskSource::kSideBand}));
+  EXPECT_EQ(mask(1), (PointerMask{0x0070000000000000, 0, MaskSource::kSideBand}));
   session_.Apply(MakeTask(RecordType::kFork, 2, 1, 2, 1));
   EXPECT_EQ(mask(2).source, MaskSource::kSideBand) << "fork copies it";
   session_.Apply(MakeComm(2, 2, "x", /*exec=*/true));
   EXPECT_EQ(mask(2).source, MaskSource::kSimpleperf) << "exec resets it";
   perfdata::Sample sample;
   sample.present = perfdata::kSampleArch1;
-  sample.arch_insn_mask = 5;
+  sample.arch_insn_mask = 0x007f000000000000;
   EXPECT_EQ(mask(1, &sample).source, MaskSource::kSample);
+  EXPECT_EQ(session_.counters().Get("session.mask_contradicts"), 1u);
+  EXPECT_EQ(session_.counters().Get("session.mask_hits_addresses"), 0u);
+}
+
+// A mask that would change the addresses of the process's own code is not used; the next best is.
+TEST_F(SessionTest, MasksThatHitAddressesAreNotUsed) {
+  features_.arch = "aarch64";
+  session_.Apply(MakeMmap2(1, 0xaaaaaaaa0000, 0x1000, 0, "/a"));
+  perfdata::Sample sample;
+  sample.present = perfdata::kSampleArch1;
+  sample.arch_insn_mask = 0x007fff8000000000;  // of 39-bit addresses
+  const auto mask = session_.MaskOf(session_.ProcessOf(1), &sample);
+  EXPECT_EQ(mask.source, MaskSource::kHighestMapping);
+  EXPECT_EQ(mask.insn, 0x007f000000000000U);
+  EXPECT_EQ(session_.counters().Get("session.mask_hits_addresses"), 1u);
+}
+
+TEST_F(SessionTest, MasksOfUnknownProcessesAreCounted) {
+  features_.arch = "aarch64";
+  perfdata::PacMask side_band;
+  side_band.pid = 7;
+  side_band.insn_mask = 0x0070000000000000;
+  session_.Apply(Record{perfdata::kRecordTypePacMask, 0, side_band, {}});
+  EXPECT_EQ(session_.counters().Get("session.mask_of_unknown_process"), 1u);
+  EXPECT_EQ(session_.MaskOf(session_.ProcessOf(7), nullptr).source, MaskSource::kSideBand);
 }
 
 TEST_F(SessionTest, NoMaskOnX86) {
