@@ -5,7 +5,7 @@
 namespace stackreel::unwind::x86_64 {
 namespace {
 
-constexpr unsigned kMaxInstructions = 64;
+constexpr unsigned kMaxInstructions = 128;
 constexpr unsigned kSp = 4, kFp = 5;  // as ModRM has them
 
 // What sp or fp holds: a place, or something not followed.
@@ -328,6 +328,10 @@ Scanner::Step Scanner::TwoByte() {
   const uint8_t op = reader_.U8();
   if (op == 0x05) return Step::kGoOn;           // syscall
   if (op >= 0x80 && op < 0x90) return Skip(4);  // jcc
+  if ((op & 0xf6) == 0xa4) {                    // shld, shrd: by an immediate, or by %cl
+    Clobber(ReadModRm());
+    return (op & 1) == 0 ? Skip(1) : Step::kGoOn;
+  }
   if (op == 0x0b || op == 0x38 || op == 0x3a) return Step::kUnknown;
   const bool writes_register = (op >= 0x40 && op < 0x50) || op == 0xaf || op == 0xb6 ||
                                op == 0xb7 || op == 0xbe || op == 0xbf || op == 0xbc || op == 0xbd;

@@ -27,9 +27,9 @@ struct ScannedFrame {
 // register), taking no conditional jump and stepping over calls, and follows what is done to sp and
 // fp: how far it is to the return address is what the rest of the function takes off the stack. The
 // startup files of every program (_init, _fini, crtstuff's functions) and many hand-written ones
-// have no CFI, and short ends. Nothing if an instruction is not known, or the return is not among
-// the first
-// 64. The result is a guess: the word found there must be checked to be a return address.
+// have no CFI, and short ends; the C functions of the 32-bit vDSO have none either. Nothing if an
+// instruction is not known, or the return is not among the first 128. The result is a guess: the
+// word found there must be checked to be a return address.
 std::optional<ScannedFrame> ScanToReturn(ByteView code, size_t start, unsigned word_size);
 
 }  // namespace stackreel::unwind::x86_64

@@ -84,9 +84,18 @@ TEST(CodeScan, OperandsAreReadPast) {
   EXPECT_EQ(Scan({0xf7, 0xc0, 1, 2, 3, 4, 0xf7, 0xd8, 0xc3}), "sp+0");  // test; neg
   EXPECT_EQ(Scan({0x80, 0x3d, 1, 2, 3, 4, 0x00, 0xc3}), "sp+0");        // cmpb $0,x(%rip)
   EXPECT_EQ(Scan({0x0f, 0xb6, 0x04, 0x07, 0x0f, 0xaf, 0xc2, 0xc3}), "sp+0");
-  EXPECT_EQ(Scan({0xf3, 0xa5, 0xc3}), "sp+0");                    // rep movs
-  EXPECT_EQ(Scan({0x6a, 0x22, 0x58, 0xc3}), "sp+0");              // push $; pop
-  EXPECT_EQ(Scan({0xff, 0x70, 0x08, 0x58, 0x58, 0xc3}), "sp+8");  // push 8(%rax)
+  EXPECT_EQ(Scan({0x0f, 0xad, 0xd0, 0x0f, 0xa4, 0xd0, 0x03, 0xc3}), "sp+0");  // shrd; shld $3
+  EXPECT_EQ(Scan({0xf3, 0xa5, 0xc3}), "sp+0");                                // rep movs
+  EXPECT_EQ(Scan({0x6a, 0x22, 0x58, 0xc3}), "sp+0");                          // push $; pop
+  EXPECT_EQ(Scan({0xff, 0x70, 0x08, 0x58, 0x58, 0xc3}), "sp+8");              // push 8(%rax)
+}
+
+TEST(CodeScan, ALongWayToTheReturn) {
+  std::vector<uint8_t> code(127, 0x90);
+  code.push_back(0xc3);
+  EXPECT_EQ(Scan(code), "sp+0");
+  code.insert(code.begin(), 0x90);
+  EXPECT_EQ(Scan(code), "none") << "of 129 instructions";
 }
 
 TEST(CodeScan, WhatIsNotFollowedIsNotGuessed) {
