@@ -56,6 +56,7 @@ struct Analysis::State : public perfdata::TimedSink {
   Status TakeReady(bool at_end);
   Status FlushBatch();
   uint64_t Symbolize(std::span<AnalyzedFrame> frames);
+  AnalyzedFrame LocateInSample(Avma address);
   Status Deliver(const PendingSample& pending, std::vector<AnalyzedFrame>& frames);
   void Locate(PendingSample& pending);
   MapsAtTime MapsOf(const session::AddressSpacePtr& space) { return {space, maps.Get(space)}; }
@@ -83,6 +84,7 @@ struct Analysis::State : public perfdata::TimedSink {
   std::vector<std::vector<AnalyzedFrame>> chunk_frames;
 
   AnalysisSink* sink = nullptr;
+  const PendingSample* delivered = nullptr;  // the one that the sink looks at
   AnalysisResult result;
   std::function<void(uint64_t, uint64_t)>* on_progress = nullptr;
 };
@@ -295,7 +297,24 @@ Status Analysis::State::Deliver(const PendingSample& pending, std::vector<Analyz
     ++result.ends[end];
     if (*pending.user_end == unwind::StackEnd::kRoot) ++result.complete_stacks;
   }
-  return sink->OnSample(sample);
+  delivered = &pending;
+  const Status status = sink->OnSample(sample);
+  delivered = nullptr;
+  return status;
+}
+
+AnalyzedFrame Analysis::State::LocateInSample(Avma address) {
+  AnalyzedFrame frame;
+  frame.address.avma = address;
+  frame.kernel = static_cast<int64_t>(address.value) < 0;
+  if (delivered == nullptr) return frame;
+  const MapsAtTime& at_time = frame.kernel ? delivered->kernel : delivered->user;
+  const session::Location location = session.Find(*at_time.space, address);
+  frame.module = location.module;
+  frame.svma = location.svma;
+  frame.offset = location.offset;
+  Symbolize(std::span(&frame, 1));
+  return frame;
 }
 
 std::shared_ptr<const unwind::UnwindModule> Analysis::State::LoadUnwindModule(
@@ -340,6 +359,8 @@ Result<AnalysisResult> Analysis::Run(AnalysisSink& sink) {
   state.CollectCounters();
   return state.result;
 }
+
+AnalyzedFrame Analysis::LocateInSample(Avma address) { return state_->LocateInSample(address); }
 
 session::Session& Analysis::session() { return state_->session; }
 symbolize::Symbolizer& Analysis::symbolizer() { return state_->symbolizer; }

@@ -98,6 +98,8 @@ inline constexpr uint32_t kTypeTracepoint = 2;
 inline constexpr uint32_t kTypeHwCache = 3;
 inline constexpr uint32_t kTypeRaw = 4;
 inline constexpr uint32_t kTypeBreakpoint = 5;
+// config of some software events: PERF_COUNT_SW_…
+inline constexpr uint64_t kSwPageFaults = 2, kSwPageFaultsMin = 5, kSwPageFaultsMaj = 6;
 
 struct Attr {
   uint32_t type = 0;

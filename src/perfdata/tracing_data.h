@@ -3,9 +3,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/bytes.h"
+#include "perfdata/trace_format.h"
 
 namespace stackreel::perfdata {
 
@@ -17,7 +21,25 @@ using TracepointNames = std::map<uint64_t, std::string>;
 //   "header_page\0" size:u64 text   "header_event\0" size:u64 text
 //   count:u32 { size:u64 text }     of ftrace's own events
 //   count:u32 { system\0 count:u32 { size:u64 text } }
+//   size:u32 kallsyms   size:u32 printk_formats
 // Adds the tracepoints' names to `names`; false if `bytes` are not that or end too soon.
 bool DecodeTracepointNames(ByteView bytes, TracepointNames& names);
+
+// The formats of the tracepoints in such bytes, which it keeps.
+class TracepointFormats {
+ public:
+  explicit TracepointFormats(std::vector<uint8_t> bytes);
+  // The format of the tracepoint with this config, parsed when first asked for; null if there is
+  // none.
+  const TraceFormat* Of(uint64_t config);
+
+ private:
+  std::vector<uint8_t> bytes_;
+  Endian endian_ = Endian::kLittle;
+  unsigned long_size_ = 8;
+  std::map<uint64_t, std::string_view> texts_;
+  std::shared_ptr<const TraceLiterals> literals_;
+  std::map<uint64_t, TraceFormat> parsed_;
+};
 
 }  // namespace stackreel::perfdata

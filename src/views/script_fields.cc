@@ -25,6 +25,7 @@ constexpr std::array kFieldNames = std::to_array<FieldName>({
     {"dso", kFieldDso},
     {"srcline", kFieldSrcline},
     {"addr", kFieldAddr},
+    {"trace", kFieldTrace},
 });
 
 Result<uint32_t> FieldOf(std::string_view name) {

@@ -33,6 +33,18 @@ Status ScriptFormatter::AppendJson(const AnalyzedSample& sample, std::string& ou
   out += ",\"event\":";
   AppendJsonString(out, state_->analysis.events().events()[sample.event].name);
   fmt::format_to(to, R"(,"period":{})", sample.period);
+  TRY_ASSIGN(const State::EventFormat* format, state_->FormatOf(sample.event));
+  if (format->trace != nullptr && raw.Has(perfdata::kSampleRaw)) {
+    std::string trace;
+    format->trace->AppendText(
+        raw.raw,
+        [this](uint64_t address, std::string& name, uint64_t& offset) {
+          return state_->FunctionAt(address, name, offset);
+        },
+        trace);
+    out += ",\"trace\":";
+    AppendJsonString(out, trace);
+  }
   if (raw.Has(perfdata::kSampleAddr)) fmt::format_to(to, R"(,"addr":"{:#x}")", raw.addr);
   out += ",\"frames\":[";
   const char* separator = "";

@@ -14,7 +14,8 @@ constexpr uint32_t kUsualSample = kFieldComm | kFieldTid | kFieldCpu | kFieldTim
 
 uint32_t UsualFields(const Attr& attr) {
   if (attr.type == perfdata::kTypeTracepoint) {
-    const uint32_t fields = kFieldComm | kFieldTid | kFieldCpu | kFieldTime | kFieldEvent;
+    const uint32_t fields =
+        kFieldComm | kFieldTid | kFieldCpu | kFieldTime | kFieldEvent | kFieldTrace;
     const bool chains = (attr.sample_type & perfdata::kSampleCallchain) != 0;
     return chains ? fields | kFieldIp | kFieldSym | kFieldSymoff | kFieldDso : fields;
   }
@@ -34,6 +35,7 @@ constexpr Requirement kRequirements[] = {
     {kFieldTime, perfdata::kSampleTime, "time", "TIME"},
     {kFieldIp, perfdata::kSampleIp, "ip", "IP"},
     {kFieldAddr, perfdata::kSampleAddr, "addr", "ADDR"},
+    {kFieldTrace, perfdata::kSampleRaw, "trace", "RAW"},
 };
 
 }  // namespace
@@ -89,12 +91,36 @@ Status ScriptFormatter::State::Prepare(uint32_t event) {
     fields &= ~static_cast<uint32_t>(need.field);
   }
   format.fields = fields;
+  // perf looks up what page faults touched.
+  format.names_addr =
+      attr.type == perfdata::kTypeSoftware &&
+      (attr.config == perfdata::kSwPageFaults || attr.config == perfdata::kSwPageFaultsMin ||
+       attr.config == perfdata::kSwPageFaultsMaj);
+  format.trace = attr.type == perfdata::kTypeTracepoint ? Tracepoint(attr.config) : nullptr;
   if ((attr.sample_type & perfdata::kSamplePeriod) == 0) {
     format.fixed_period = attr.sample_period_or_freq;
   }
   format.padded_name = fmt::format("{:>{}}: ", all[event].name, width);
   format.ready = true;
   return {};
+}
+
+const perfdata::TraceFormat* ScriptFormatter::State::Tracepoint(uint64_t config) {
+  if (!tracepoints) {
+    const auto& raw = analysis.reader().features().raw;
+    const auto found = raw.find(static_cast<uint32_t>(perfdata::Feature::kTracingData));
+    tracepoints.emplace(found == raw.end() ? std::vector<uint8_t>() : found->second);
+  }
+  return tracepoints->Of(config);
+}
+
+bool ScriptFormatter::State::FunctionAt(uint64_t address, std::string& name, uint64_t& offset) {
+  const analyze::AnalyzedFrame frame = analysis.LocateInSample(Avma(address));
+  // Of the kernel's only, as perf does.
+  if (!frame.kernel || frame.symbols.empty() || frame.symbols.back().function == 0) return false;
+  name = Text(frame.symbols.back().function);
+  offset = frame.symbols.back().offset;
+  return true;
 }
 
 }  // namespace stackreel::views

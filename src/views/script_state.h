@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "perfdata/tracing_data.h"
 #include "views/script_text.h"
 
 namespace stackreel::views {
@@ -38,9 +39,15 @@ struct ScriptFormatter::State {
     uint32_t fields = 0;
     std::optional<uint64_t> fixed_period;  // samples have none: what the event was opened with
     std::string padded_name;               // to the width of the longest
+    bool names_addr = false;
+    const perfdata::TraceFormat* trace = nullptr;
   };
   Result<const EventFormat*> FormatOf(uint32_t event);
   Status Prepare(uint32_t event);
+  // Null if the recording has no format of it.
+  const perfdata::TraceFormat* Tracepoint(uint64_t config);
+  // The function that a tracepoint's pointer leads to.
+  bool FunctionAt(uint64_t address, std::string& name, uint64_t& offset);
   std::string_view DsoOf(session::ModuleId module);
   std::string_view CommOf(const analyze::AnalyzedSample& sample) const {
     return analysis.session().strings().Text(sample.comm);
@@ -50,7 +57,8 @@ struct ScriptFormatter::State {
   analyze::Analysis& analysis;
   ScriptOptions options;
   std::vector<EventFormat> events;
-  std::vector<std::string> dsos;  // by module
+  std::vector<std::string> dsos;                           // by module
+  std::optional<perfdata::TracepointFormats> tracepoints;  // once one was met
   FrameLines lines;
   bool wrote_schema = false;
 };

@@ -108,7 +108,28 @@ struct ScriptText {
   void ChainFrame(const AnalyzedFrame& frame);
   void MakeChainLines(const AnalyzedFrame& frame, uint64_t shown);
   void SampledFrame(const AnalyzedFrame& frame);
+  void Trace(const ScriptFormatter::State::EventFormat& format, const perfdata::Sample& sample);
+  void Addr(const ScriptFormatter::State::EventFormat& format, uint64_t addr);
 };
+
+void ScriptText::Trace(const ScriptFormatter::State::EventFormat& format,
+                       const perfdata::Sample& sample) {
+  if (format.trace == nullptr) return;
+  format.trace->AppendText(
+      sample.raw,
+      [this](uint64_t address, std::string& name, uint64_t& offset) {
+        return state.FunctionAt(address, name, offset);
+      },
+      out);
+}
+
+void ScriptText::Addr(const ScriptFormatter::State::EventFormat& format, uint64_t addr) {
+  AppendHex16(out, addr);
+  if (!format.names_addr || (!Has(kFieldSym) && !Has(kFieldDso))) return;
+  const AnalyzedFrame place = state.analysis.LocateInSample(Avma(addr));
+  if (Has(kFieldSym)) Symbol(place.symbols.empty() ? nullptr : &place.symbols.back(), 0);
+  if (Has(kFieldDso)) Dso(place.module);
+}
 
 void ScriptText::ChainFrame(const AnalyzedFrame& frame) {
   const bool has_offset = frame.module != session::kNoModule && !frame.kernel;
@@ -181,7 +202,8 @@ Status ScriptFormatter::AppendText(const AnalyzedSample& sample, std::string& ou
     fmt::format_to(to, "{:10} ", format->fixed_period.value_or(sample.sample->period));
   }
   if (text.Has(kFieldEvent)) out += format->padded_name;
-  if (text.Has(kFieldAddr)) AppendHex16(out, sample.sample->addr);
+  if (text.Has(kFieldTrace)) text.Trace(*format, *sample.sample);
+  if (text.Has(kFieldAddr)) text.Addr(*format, sample.sample->addr);
   if (text.Has(kFieldIp)) {
     if (chain) {
       out += '\n';

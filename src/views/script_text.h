@@ -27,6 +27,7 @@ enum ScriptField : uint32_t {
   kFieldDso = 1u << 10,
   kFieldSrcline = 1u << 11,
   kFieldAddr = 1u << 12,
+  kFieldTrace = 1u << 13,
 };
 
 // Which fields to print: `only`, or what is usual for the event's type with some added or removed.
