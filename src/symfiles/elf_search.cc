@@ -122,12 +122,37 @@ std::optional<FoundFile> ElfSearch::FindByBuildId(const BuildId& id, const char*
   return OpenMatching(CachePath(options_.buildid_dir, id, leaf), id, reasons);
 }
 
+// By the links of /proc/PID/exe and /proc/PID/map_files (proc(5)), which lead to the file itself,
+// whatever became of its name. The latter may be followed by root only.
+std::optional<FoundFile> ElfSearch::FindMapped(const std::string& path, const BuildId& id,
+                                               uint32_t pid, Reasons& reasons) {
+  const auto is_it = [&path](const fs::path& link) {
+    std::error_code error;
+    const std::string target = fs::read_symlink(link, error);
+    return !error && (target == path || target == path + " (deleted)");
+  };
+  const fs::path proc = fmt::format("/proc/{}", pid);
+  if (is_it(proc / "exe")) return OpenMatching(proc / "exe", id, reasons);
+  std::error_code error;
+  fs::directory_iterator link(proc / "map_files", error);
+  for (; !error && link != fs::directory_iterator(); link.increment(error)) {
+    if (is_it(link->path())) return OpenMatching(link->path(), id, reasons);
+  }
+  return std::nullopt;
+}
+
 std::optional<FoundFile> ElfSearch::FindMain(const std::string& path, const BuildId& id,
-                                             uint32_t pid, Reasons& reasons) {
+                                             uint32_t pid, bool deleted, Reasons& reasons) {
+  if (deleted && pid != 0) {
+    if (auto found = FindMapped(path, id, pid, reasons)) return found;
+  }
   if (path.starts_with('/')) {
     for (const std::string& root : RootsOf(pid)) {
       if (auto found = OpenMatching(root + path, id, reasons)) return found;
     }
+  }
+  if (!deleted && pid != 0 && !id.empty()) {
+    if (auto found = FindMapped(path, id, pid, reasons)) return found;
   }
   // A folder of files copied from the recorded machine, without its folders.
   for (const std::string& root : options_.symfs) {

@@ -39,9 +39,10 @@ class ElfSearch {
   explicit ElfSearch(const SearchOptions& options);
 
   // The binary that a recording has as `path`, with build-id `id` where that is known. `pid` is
-  // whose root folder may hold it.
+  // whose root folder may hold it, or (not 0) who may still have it mapped where it was deleted or
+  // replaced. `deleted`: it is known to be, so that what is at `path` now is another file.
   std::optional<FoundFile> FindMain(const std::string& path, const BuildId& id, uint32_t pid,
-                                    Reasons& reasons);
+                                    bool deleted, Reasons& reasons);
   // The debug file of a binary that was found as `main`, or (null) is known by build-id only.
   std::optional<FoundFile> FindDebug(const FoundFile* main, const BuildId& id, uint32_t pid,
                                      Reasons& reasons);
@@ -65,6 +66,8 @@ class ElfSearch {
   [[nodiscard]] std::vector<std::string> RootsOf(uint32_t pid) const;
 
  private:
+  static std::optional<FoundFile> FindMapped(const std::string& path, const BuildId& id,
+                                             uint32_t pid, Reasons& reasons);
   std::optional<FoundFile> FindByDebugLink(const FoundFile& main, const elf::Image& image,
                                            const BuildId& id, uint32_t pid, Reasons& reasons);
   std::optional<FoundFile> AskDebuginfod(Debuginfod::Kind kind, const BuildId& id,

@@ -79,7 +79,7 @@ class FileProvider : public symbolize::ModuleFileProvider {
     if (elsewhere && id.empty() && search_->options().symfs.empty()) {
       return Nothing(module, "was in a mount namespace that is gone");
     }
-    const auto main = search_->FindMain(module.path(), id, pid, reasons);
+    const auto main = search_->FindMain(module.path(), id, pid, module.deleted, reasons);
     std::optional<FoundFile> debug;
     if (!main || !HasDwarf(*main)) {
       BuildId debug_id = id;

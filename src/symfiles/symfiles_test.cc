@@ -1,9 +1,11 @@
 #include "symfiles/symfiles.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <lzma.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -91,6 +93,32 @@ TEST_F(SymfilesTest, TakesThePathItselfIfTheBuildIdAgrees) {
   EXPECT_EQ(other.why, path + ": " + path +
                            ": build-id differs: recorded cd34ab12cd34ab12…, on disk "
                            "ab12cd34ab12cd34…");
+}
+
+// While recording, a file that was deleted or replaced is still there for who has it mapped. Only
+// root may follow the links to libraries.
+TEST_F(SymfilesTest, AMappedFileThatIsGone) {
+  const std::string path = Write("lib/old.so", Binary(kId));
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  void* const mapping = mmap(nullptr, 1, PROT_READ, MAP_PRIVATE, fd, 0);
+  close(fd);
+  ASSERT_NE(mapping, MAP_FAILED);
+  fs::remove(path);
+  Write("lib/old.so", Binary(kOtherId));
+  options_.proc_root = true;
+  Module module;
+  module.key = {.kind = ModuleKind::kFile, .path = path, .build_id = kId, .pid = 0};
+  module.first_pid = static_cast<uint32_t>(getpid());
+  const bool may_follow = geteuid() == 0;
+  EXPECT_EQ(MakeFileProvider(options_)->FilesOf(module).main != nullptr, may_follow) << "replaced";
+  module.key.build_id = BuildId();
+  module.deleted = true;
+  const ModuleFiles deleted = MakeFileProvider(options_)->FilesOf(module);
+  ASSERT_NE(deleted.main, nullptr);
+  const auto image = elf::Image::Parse(deleted.main->bytes());
+  EXPECT_EQ(image->ReadBuildId() == kId, may_follow) << "not what has its name now";
+  munmap(mapping, 1);
 }
 
 TEST_F(SymfilesTest, CacheHasPerfsLayout) {
