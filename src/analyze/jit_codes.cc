@@ -14,7 +14,7 @@ std::shared_ptr<const JitCodes> JitCodesCache::Get(const session::Session& sessi
   Result<session::JitDump> dump = session::JitDump::Parse(file->bytes());
   if (!dump) return nullptr;
   counters_.Add("analyze.bad_jitdump_record", dump->bad_records());
-  auto frames = MakeJitFrames(*dump);
+  auto frames = MakeJitFrames(*dump, file->bytes().size(), counters_);
   it->second =
       std::make_shared<const JitCodes>(JitCodes{file, std::move(*dump), id, std::move(frames)});
   return it->second;

@@ -1,5 +1,6 @@
 #include "analyze/jit_frames.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -80,13 +81,23 @@ dwarf::FrameSections SectionsOf(const JitDump& dump, const JitCode& code) {
 
 }  // namespace
 
-std::shared_ptr<const unwind::UnwindModule> MakeJitFrames(const JitDump& dump) {
-  constexpr size_t kMaxSize = size_t{1} << 31;  // offsets of CIEs have 32 bits
+std::shared_ptr<const unwind::UnwindModule> MakeJitFrames(const JitDump& dump, size_t dump_size,
+                                                          Counters& counters) {
+  constexpr size_t kMaxOffset = size_t{1} << 31;  // offsets of CIEs have 32 bits
+  constexpr size_t kTimes = 8;  // an FDE gets a CIE of its own, which is several times its size
+  const size_t limit = std::min(kMaxOffset, dump_size * kTimes);
+  size_t read = 0;
   FrameWriter writer(dump.endian());
   for (const JitCode& code : dump.codes()) {
-    if (code.eh_frame.empty() || !IsStillThere(dump, code) || writer.size() > kMaxSize) continue;
+    if (code.eh_frame.empty() || !IsStillThere(dump, code)) continue;
+    read += code.eh_frame.size();
+    if (read > limit || writer.size() > limit) {
+      counters.Add("analyze.jit_frames_left_out");
+      continue;
+    }
     const dwarf::FrameTable frames(SectionsOf(dump, code));
     for (const dwarf::Fde& fde : frames.AllFdes()) {
+      if (writer.size() > limit) break;
       if (fde.start.value >= code.start && fde.end.value <= code.start + code.size) writer.Add(fde);
     }
   }
