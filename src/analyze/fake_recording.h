@@ -118,6 +118,10 @@ class FakeRecording {
     features_[static_cast<uint32_t>(perfdata::Feature::kArch)] =
         perfdata::EncodeString(arch, endian_);
   }
+  void StackEnds(const std::map<std::string, uint64_t>& ends) {
+    features_[static_cast<uint32_t>(perfdata::Feature::kStackreelStackEnds)] =
+        perfdata::EncodeStackEnds(ends, endian_);
+  }
   std::vector<uint8_t> Take() {
     CHECK(writer_->Finish(features_).has_value());
     return sink_.bytes();

@@ -165,9 +165,11 @@ Result<profile::Profile> MakeProfile(Analysis& analysis, const ProfileOptions& o
     if (result.ends[end] == 0) continue;
     facts.stack_ends[unwind::StackEndName(static_cast<unwind::StackEnd>(end))] = result.ends[end];
   }
-  // Stacks that were unwound while recording: the recorder says how they ended. It counts all that
-  // it wrote, whatever is filtered here.
-  for (const auto& [end, samples] : analysis.reader().features().stack_ends) {
+  // Stacks that were unwound while recording: the recorder says how all of them ended together, so
+  // nothing is known of a part of them.
+  static const std::map<std::string, uint64_t> kUnknown;
+  const auto& recorded = result.filtered == 0 ? analysis.reader().features().stack_ends : kUnknown;
+  for (const auto& [end, samples] : recorded) {
     facts.user_stacks += samples;
     facts.stack_ends[end] += samples;
     if (end == unwind::StackEndName(unwind::StackEnd::kRoot)) facts.complete_stacks += samples;

@@ -19,12 +19,12 @@ class MakeProfileTest : public testing::Test {
     recording_.Mmap(1, kBias + 0x1000, 0x4000, TextOffset(files_.elf["/bin/prog"]), "/bin/prog");
     recording_.Comm(1, 1, "prog");
   }
-  profile::Profile Make(const ProfileOptions& options = {}) {
+  profile::Profile Make(const ProfileOptions& options = {}, const AnalysisOptions& how = {}) {
     bytes_ = recording_.Take();
     MemorySource source(bytes_);
     auto reader = perfdata::Reader::Open(source);
     CHECK(reader.has_value());
-    Analysis analysis(**reader, files_, executor_, {});
+    Analysis analysis(**reader, files_, executor_, how);
     auto made = MakeProfile(analysis, options);
     CHECK(made.has_value());
     return std::move(*made);
@@ -93,6 +93,27 @@ TEST_F(MakeProfileTest, UnresolvedFramesAreExplained) {
   EXPECT_EQ(facts.unresolved_modules.at("[unknown]").why, "no mapping at these addresses");
   EXPECT_EQ(profile.frames()[0].address, 0x123U) << "outermost first; its avma";
   EXPECT_EQ(profile.frames()[2].address, 0x2010U) << "its svma";
+}
+
+// The recorder counts how all of its stacks ended, which says nothing of those in a time window.
+TEST_F(MakeProfileTest, StackEndsOfTheRecorderAreOfTheWhole) {
+  recording_.Chain({kContextUser, kBias + 0x1010});
+  recording_.StackEnds({{"root", 1}});
+  const profile::Profile profile = Make();
+  EXPECT_EQ(profile.facts.samples, 1U);
+  EXPECT_EQ(profile.facts.complete_stacks, 1U);
+  EXPECT_EQ(profile.facts.user_stacks, 1U);
+}
+
+TEST_F(MakeProfileTest, StackEndsOfTheRecorderAreNotOfAPart) {
+  recording_.Chain({kContextUser, kBias + 0x1010});
+  recording_.StackEnds({{"root", 1}});
+  AnalysisOptions options;
+  options.filter.time_start = 1'000'000'000;
+  const profile::Profile profile = Make({}, options);
+  EXPECT_EQ(profile.facts.samples, 0U);
+  EXPECT_EQ(profile.facts.complete_stacks, 0U);
+  EXPECT_EQ(profile.facts.user_stacks, 0U);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdio>
 
+#include "cli/number_range.h"
 #include "cli/progress.h"
 #include "cli/recording_input.h"
 #include "os/proc.h"
@@ -93,8 +94,12 @@ void AnalysisInput::AddOptions(CLI::App& app) {
   }
   app.add_option("--pid", pids_, "Only samples of these processes")
       ->type_name("PID")
-      ->delimiter(',');
-  app.add_option("--tid", tids_, "Only samples of these threads")->type_name("TID")->delimiter(',');
+      ->delimiter(',')
+      ->check(WholeNumber(0, UINT32_MAX));
+  app.add_option("--tid", tids_, "Only samples of these threads")
+      ->type_name("TID")
+      ->delimiter(',')
+      ->check(WholeNumber(0, UINT32_MAX));
   app.add_option("-C,--cpu", cpus_, "Only samples of these CPUs: 0-3,8")->type_name("CPUS");
   app.add_option("--time", time_,
                  "Only samples from START to STOP, in seconds; either may be empty")
@@ -102,7 +107,7 @@ void AnalysisInput::AddOptions(CLI::App& app) {
   app.add_option("--max-stack", max_stack_, "Frames to show of a stack at most")
       ->type_name("N")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(WholeNumber(1, 1'000'000));
   app.add_flag("--no-inline", no_inline_, "Do not show inlined functions");
   app.add_option("--symfs,--sysroot", search_.symfs, "Look for binaries under DIR first")
       ->type_name("DIR");

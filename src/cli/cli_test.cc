@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
@@ -46,6 +47,59 @@ TEST(HelpTest, CompletionOffersChoices) {
 TEST(NearestTest, FindsATypoAndNothingForAnotherWord) {
   EXPECT_EQ(Nearest("reprot", {"record", "report", "script"}), "report");
   EXPECT_EQ(Nearest("zzzz", {"record", "report", "script"}), "");
+}
+
+int RunQuietly(std::vector<std::string> args, std::string& errors) {
+  args.insert(args.begin(), "stackreel");
+  std::vector<const char*> argv;
+  for (const std::string& arg : args) argv.push_back(arg.c_str());
+  ::testing::internal::CaptureStderr();
+  const int code = Program().Run(static_cast<int>(argv.size()), argv.data());
+  errors = ::testing::internal::GetCapturedStderr();
+  return code;
+}
+
+// Every option that takes a number refuses one that makes no sense, in a line that can be read.
+TEST(NumberTest, EveryNumericOptionHasARange) {
+  int options = 0;
+  for (const CommandDoc& doc : Program().Docs()) {
+    for (const std::vector<OptionDoc>* list : {&doc.options, &doc.global_options}) {
+      for (const OptionDoc& option : *list) {
+        const std::vector<std::string> kinds = {"N",   "MS",  "SECONDS", "PERCENT", "HZ",
+                                                "PID", "TID", "LEVEL",   "PAGES"};
+        if (std::find(kinds.begin(), kinds.end(), option.value) == kinds.end()) continue;
+        ++options;
+        for (const char* value : {"-7", "1e300", "nan", "x", "99999999999999999999999"}) {
+          std::string errors;
+          const std::string given = option.names.back() + "=" + value;
+          EXPECT_EQ(RunQuietly({doc.name, given, "-i", "/nowhere/perf.data"}, errors), kExitUsage)
+              << doc.name << " " << given << ": " << errors;
+          EXPECT_LT(errors.size(), 300U) << errors;
+        }
+      }
+    }
+  }
+  EXPECT_GT(options, 20);
+}
+
+TEST(NumberTest, RefusalsCanBeRead) {
+  std::string errors;
+  RunQuietly({"report", "--max-stack", "0"}, errors);
+  EXPECT_NE(errors.find("'0' is not a whole number from 1 to 1000000"), std::string::npos)
+      << errors;
+}
+
+TEST(HelpTest, OptionsShowTheirDefaults) {
+  for (const CommandDoc& doc : Program().Docs()) {
+    const std::string text = HelpText(doc);
+    if (doc.name == "record") {
+      EXPECT_NE(text.find("(default: 997)"), std::string::npos) << text;
+      EXPECT_NE(text.find("65528"), std::string::npos) << text;
+    }
+    if (doc.name == "report") {
+      EXPECT_NE(text.find("(default: 1024)"), std::string::npos) << text;
+    }
+  }
 }
 
 class SettingsTest : public ::testing::Test {

@@ -10,6 +10,7 @@
 #include "cli/analysis_input.h"
 #include "cli/command.h"
 #include "cli/event_choice.h"
+#include "cli/number_range.h"
 #include "os/file.h"
 #include "views/flame_graph.h"
 
@@ -68,13 +69,13 @@ void FlamegraphCommand::AddOptions(CLI::App& app) {
   app.add_option("--min-percent", options_.min_percent, "Leave out boxes narrower than this")
       ->type_name("PERCENT")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 100.0));
+      ->check(Number(0, 100));
   app.add_option("--width", options_.width,
                  "Pixels across, where the picture cannot follow the "
                  "window")
       ->type_name("N")
       ->capture_default_str()
-      ->check(CLI::Range(size_t{200}, size_t{20000}));
+      ->check(WholeNumber(200, 20'000));
   app.add_option("--format", format_,
                  "A picture, or stacks as other flame-graph programs read them")
       ->capture_default_str()

@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "cli/command.h"
+#include "cli/number_range.h"
 #include "os/child_process.h"
 #include "os/proc.h"
 #include "record/event_parse.h"
@@ -109,10 +110,12 @@ void RecordCommand::AddOptions(CLI::App& app) {
 void RecordCommand::AddTargetOptions(CLI::App& app) {
   app.add_option("-p,--pid", options_.pids, "Record running processes: PID, or several with commas")
       ->delimiter(',')
-      ->type_name("PID");
+      ->type_name("PID")
+      ->check(WholeNumber(1, INT32_MAX));
   app.add_option("-t,--tid", options_.tids, "Record single threads")
       ->delimiter(',')
-      ->type_name("TID");
+      ->type_name("TID")
+      ->check(WholeNumber(1, INT32_MAX));
   app.add_flag("-a,--all-cpus", options_.system_wide,
                "Record the whole machine; with a command: while that runs");
   app.add_option("-C,--cpu", cpus_, "Record all that runs on these CPUs, such as 0-3,8")
@@ -121,10 +124,10 @@ void RecordCommand::AddTargetOptions(CLI::App& app) {
   app.add_option("-D,--delay", options_.delay_ms,
                  "Begin to sample after MS milliseconds; -1: when signal USR1 comes")
       ->type_name("MS")
-      ->check(CLI::Range(int64_t{-1}, int64_t{86'400'000}));
+      ->check(WholeNumber(-1, 86'400'000));
   app.add_option("--duration", duration_, "Stop after SECONDS")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.001, 1e9));
+      ->check(Number(0.001, 1e9));
 }
 
 void RecordCommand::AddEventOptions(CLI::App& app) {
@@ -137,10 +140,9 @@ void RecordCommand::AddEventOptions(CLI::App& app) {
       ->capture_default_str();
   app.add_option("-c,--count", period_, "Sample each N-th time instead")->type_name("N");
   app.add_flag("-g", frame_pointers_, "The same as --call-graph dwarf");
-  app.add_option(
-         "--call-graph", call_graph_,
-         "How to find callers: dwarf[,BYTES of stack; more as needed], fp (frame pointers), "
-         "lbr, none")
+  app.add_option("--call-graph", call_graph_,
+                 "How to find callers: dwarf[,BYTES of stack, 65528 unless given], fp (frame "
+                 "pointers), lbr, none")
       ->type_name("HOW")
       ->capture_default_str();
   app.add_option("--unwind", unwind_,
@@ -165,7 +167,7 @@ void RecordCommand::AddOutputOptions(CLI::App& app) {
       ->capture_default_str();
   app.add_option("-z,--compression-level", level_, "How hard to compress, 1 to 22")
       ->type_name("LEVEL")
-      ->check(CLI::Range(1, 22))
+      ->check(WholeNumber(1, 22))
       ->capture_default_str();
   app.add_flag("--no-compress", no_compress_, "Compress nothing, for perf before 5.2");
   app.add_option("--max-size", max_size_, "Stop when the file has this size, such as 100M")

@@ -10,6 +10,7 @@
 #include "cli/analysis_input.h"
 #include "cli/command.h"
 #include "cli/event_choice.h"
+#include "cli/number_range.h"
 #include "cli/terminal.h"
 #include "os/file.h"
 #include "views/text_report.h"
@@ -83,12 +84,15 @@ void ReportCommand::AddOptions(CLI::App& app) {
   app.add_option("--percent-limit", percent_limit_, "Leave out rows below this percentage")
       ->type_name("PERCENT")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 100.0));
+      ->check(Number(0, 100));
   app.add_option("--graph-limit", graph_limit_, "Leave out branches below this percentage")
       ->type_name("PERCENT")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 100.0));
-  app.add_option("--rows", rows_, "Show N rows at most; 0: all")->type_name("N");
+      ->check(Number(0, 100));
+  app.add_option("--rows", rows_, "Show N rows at most; 0: all")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(WholeNumber(0, 1'000'000'000));
   app.add_option("--percentage", percentage_,
                  "Percentages are of all samples (absolute) or of the rows shown (relative)")
       ->capture_default_str()
@@ -103,7 +107,8 @@ void ReportCommand::AddOptions(CLI::App& app) {
       ->capture_default_str();
   width_option_ = app.add_option("-w,--width", width_,
                                  "Cut lines at N columns; 0: never. By default the terminal's")
-                      ->type_name("N");
+                      ->type_name("N")
+                      ->check(WholeNumber(0, 1'000'000));
 }
 
 Status ReportCommand::CheckRowFilters(const std::vector<profile::SortKey>& keys) const {

@@ -63,7 +63,8 @@ class ScriptCommand : public Command {
         ->capture_default_str();
     app.add_flag("--ns", nanoseconds_, "Print times with nine digits");
     app.add_option("-o,--output", output_, "Write to FILE; - is standard output")
-        ->type_name("FILE");
+        ->type_name("FILE")
+        ->capture_default_str();
   }
   Result<int> Run(const GlobalOptions& global) override;
 
@@ -78,6 +79,12 @@ class ScriptCommand : public Command {
 Result<int> ScriptCommand::Run(const GlobalOptions& global) {
   views::ScriptOptions options;
   options.nanoseconds = nanoseconds_;
+  if (format_ == "json" && (nanoseconds_ || !fields_.empty())) {
+    return Fail(Error(ErrorKind::kUsage,
+                      fmt::format("{} is of the text; JSON always has all fields, and times in ns",
+                                  nanoseconds_ ? "--ns" : "-F"))
+                    .WithCure("choose fields by jq: stackreel script --format=json | jq .comm"));
+  }
   if (!fields_.empty()) {
     TRY_ASSIGN(options.fields, views::FieldSelection::Parse(fields_));
   }

@@ -1,5 +1,7 @@
 #include "cli/option_tree.h"
 
+#include <fmt/format.h>
+
 namespace stackreel::cli {
 
 namespace {
@@ -44,6 +46,11 @@ OptionDoc DescribeOption(const CLI::Option& option) {
   doc.choices = ChoicesOf(option.get_type_name());
   doc.value = ValueName(option, doc.choices);
   doc.description = option.get_description();
+  std::string usual = option.get_default_str();
+  if (usual.starts_with('[') && usual.ends_with(']')) usual = usual.substr(1, usual.size() - 2);
+  if (!doc.value.empty() && !usual.empty()) {
+    doc.description += fmt::format(" (default: {})", usual);
+  }
   doc.group = option.get_group() == "Options" ? "" : option.get_group();
   return doc;
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "cli/help.h"
+#include "cli/number_range.h"
 #include "os/file.h"
 
 namespace stackreel::cli {
@@ -71,12 +72,15 @@ Program::Program() : app_("profiler and tracer for native Linux programs", "stac
   app_.set_help_flag("-h,--help", "Show the help of a command");
   app_.set_version_flag("--version", "stackreel " STACKREEL_VERSION, "Show the version");
   app_.add_option("--color", color_, "Colour the output; auto: on a terminal, unless NO_COLOR")
+      ->capture_default_str()
       ->check(CLI::IsMember({"auto", "always", "never"}));
   app_.add_flag("--no-progress", global_.no_progress, "Show no progress on a terminal");
   app_.add_flag("-q,--quiet", global_.quiet, "Print only the answer and errors");
   app_.add_flag("-v,--verbose", global_.verbose, "Say more; twice: much more");
   app_.add_option("--threads", global_.threads, "Use N threads; 0: all CPUs")
-      ->check(CLI::Range(0, kMaxThreads));
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(WholeNumber(0, kMaxThreads));
   app_.require_subcommand(0, 1);
   app_.fallthrough();
   for (std::unique_ptr<Command>& command : AllCommands()) {

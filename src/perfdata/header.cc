@@ -67,6 +67,27 @@ FeatureBitmap ParseFeatureBits(ByteView bytes, Endian endian) {
   return only_build_id;
 }
 
+// A recording that another program compressed as a whole.
+Status CheckUncompressed(ByteView bytes) {
+  struct Format {
+    std::string_view magic, name, program;
+  };
+  static constexpr Format kFormats[] = {
+      {"\x1f\x8b", "gzip", "gzip"},         {"\xfd\x37\x7a\x58\x5a", "xz", "xz"},
+      {"\x28\xb5\x2f\xfd", "zstd", "zstd"}, {"BZh", "bzip2", "bzip2"},
+      {"\x04\x22\x4d\x18", "lz4", "lz4"},
+  };
+  for (const Format& format : kFormats) {
+    if (!AsText(bytes).starts_with(format.magic)) continue;
+    return Fail(Error(ErrorKind::kDamaged,
+                      fmt::format("compressed as a whole by {}; perf.data begins with PERFILE2",
+                                  format.name))
+                    .AtOffset(0)
+                    .WithCure(fmt::format("{} -dc FILE | stackreel report -i -", format.program)));
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<uint32_t> FileHeader::FeatureList() const {
@@ -86,6 +107,7 @@ Result<FileHeader> ParseHeader(ByteView bytes) {
             .AtOffset(0));
   }
   const std::optional<Endian> endian = EndianOf(bytes);
+  if (!endian) TRY(CheckUncompressed(bytes));
   if (!endian) {
     return Fail(Error(ErrorKind::kDamaged, "not a perf.data file: it does not begin with PERFILE2")
                     .AtOffset(0));

@@ -89,5 +89,19 @@ TEST(HeaderTest, RefusesAbsurdSizes) {
   }
 }
 
+TEST(FileHeader, RecordingsThatWereCompressedAsAWhole) {
+  for (const auto& [magic, program] : {std::pair<std::string, std::string>("\x1f\x8b\x08", "gzip"),
+                                       {"\xfd\x37zXZ", "xz"},
+                                       {"\x28\xb5\x2f\xfd", "zstd"},
+                                       {"BZh9", "bzip2"},
+                                       {"\x04\x22\x4d\x18", "lz4"}}) {
+    std::string bytes = magic;
+    bytes.resize(200, '\x55');
+    const auto header = ParseHeader(AsBytes(bytes));
+    ASSERT_FALSE(header);
+    EXPECT_EQ(header.error().cure, program + " -dc FILE | stackreel report -i -");
+  }
+}
+
 }  // namespace
 }  // namespace stackreel::perfdata
