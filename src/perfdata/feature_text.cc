@@ -308,9 +308,9 @@ Lines Describe(Feature, const CacheLineSize& body) {
 
 Lines Describe(Feature, const PacMaskFeature& body) {
   return {
-      fmt::format("pointer authentication: keys {:#x}, instruction mask {:#x}, data mask {:#x}, "
-                  "source {}",
-                  body.enabled_keys, body.insn_mask, body.data_mask, body.source)};
+      fmt::format("pointer authentication: keys {:#x}, instruction mask {:#x}, data mask {:#x}, {}",
+                  body.enabled_keys, body.insn_mask, body.data_mask,
+                  body.source == 1 ? "asked of the CPU" : fmt::format("source {}", body.source))};
 }
 
 Lines Describe(Feature, const StackEnds& body) {

@@ -201,6 +201,16 @@ std::vector<uint8_t> EncodeEventDesc(const std::vector<Event>& events, Endian en
   return EncodeFeature(EventDesc{events}, endian);
 }
 
+std::vector<uint8_t> EncodePacMask(uint64_t enabled_keys, uint64_t insn_mask, uint64_t data_mask,
+                                   Endian endian) {
+  constexpr uint32_t kAskedOfCpu = 1;
+  return EncodeFeature(PacMaskFeature{.source = kAskedOfCpu,
+                                      .enabled_keys = enabled_keys,
+                                      .insn_mask = insn_mask,
+                                      .data_mask = data_mask},
+                       endian);
+}
+
 std::vector<uint8_t> EncodeStackEnds(const std::map<std::string, uint64_t>& ends, Endian endian) {
   StackEnds body;
   for (const auto& [end, samples] : ends) body.ends.push_back({samples, end});

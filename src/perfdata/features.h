@@ -99,6 +99,9 @@ std::vector<std::string> DescribeFeatures(const Features& features, Endian endia
 std::vector<uint8_t> EncodeString(const std::string& text, Endian endian);
 std::vector<uint8_t> EncodeStringList(const std::vector<std::string>& list, Endian endian);
 std::vector<uint8_t> EncodeEventDesc(const std::vector<Event>& events, Endian endian);
+// kStackreelPacMask, as the recorder's CPU says for all processes.
+std::vector<uint8_t> EncodePacMask(uint64_t enabled_keys, uint64_t insn_mask, uint64_t data_mask,
+                                   Endian endian);
 std::vector<uint8_t> EncodeStackEnds(const std::map<std::string, uint64_t>& ends, Endian endian);
 Result<std::vector<uint8_t>> EncodeBuildIds(const std::vector<HeaderBuildId>& ids,
                                             const std::vector<uint16_t>& misc, Endian endian);

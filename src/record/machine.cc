@@ -12,6 +12,7 @@
 
 #include "base/byte_writer.h"
 #include "os/file.h"
+#include "os/pointer_authentication.h"
 #include "os/proc.h"
 
 namespace stackreel::record {
@@ -218,6 +219,11 @@ FeatureBytes MachineFeatures(const MachineFolders& folders) {
   Put(out, Feature::kPmuMappings, PmuMappings(folders));
   if (auto bytes = Caches(folders, cpus); !bytes.empty()) {
     Put(out, Feature::kCache, std::move(bytes));
+  }
+  if (const auto pac = os::LearnPointerAuthentication()) {
+    Put(out, Feature::kStackreelPacMask,
+        perfdata::EncodePacMask(pac->enabled_keys.value_or(0), pac->insn_mask, pac->data_mask,
+                                kNativeEndian));
   }
   return out;
 }
