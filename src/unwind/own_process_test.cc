@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
@@ -77,6 +76,13 @@ class OwnMaps {
   UnwindMaps maps_;
 };
 
+// Also what lies between variables, where AddressSanitizer lets no access go, nor memcpy's.
+[[gnu::no_sanitize_address]] void CopyAsTheKernelDoes(uint64_t from, std::vector<uint8_t>& to) {
+  const auto* bytes = reinterpret_cast<const volatile uint8_t*>(from);
+  uint8_t* const out = to.data();
+  for (size_t i = 0, count = to.size(); i < count; ++i) out[i] = bytes[i];
+}
+
 // Registers, and the stack from sp on.
 struct OwnStack {
   Registers registers;
@@ -102,7 +108,7 @@ struct OwnStack {
     const uint64_t end = reinterpret_cast<uint64_t>(low) + size;
     const uint64_t count = end > start ? std::min<uint64_t>(end - start, limit) : limit;
     bytes.resize(count);
-    std::memcpy(bytes.data(), reinterpret_cast<const void*>(start), count);
+    CopyAsTheKernelDoes(start, bytes);
   }
 };
 
