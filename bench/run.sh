@@ -13,26 +13,62 @@ make_programs() {
   [ -f "$out/nomask.so" ] || gcc -O2 -shared -fPIC bench/programs/nomask.c -o "$out/nomask.so"
 }
 
-perf_recording() {  # NAME STACK_BYTES LAYERS SECONDS
-  [ -f "$out/$1" ] || perf record -q -e cpu-clock -F 4999 --call-graph "dwarf,$2" -o "$out/$1" -- \
-    "$out/deep" "$4" "$3" 1 >/dev/null
+perf_recording() {  # NAME STACK_BYTES FREQUENCY COMMAND...
+  local file=$out/$1 bytes=$2 frequency=$3
+  shift 3
+  [ -f "$file" ] || perf record -q -e cpu-clock -F "$frequency" --call-graph "dwarf,$bytes" \
+    -o "$file" -- "$@" >/dev/null
+}
+
+compile() {  # a large C++ file with clang
+  echo clang++-19 -std=c++23 -O2 -Isrc -c src/cli/option_tree.cc -o /dev/null
+}
+
+without_inlines() {  # ratios for one recording
+  local ours="$stackreel script --threads=1 --no-inline -F ip,sym -i $out/$1"
+  local theirs="perf script --no-inline -F ip,sym -i $out/$1"
+  bench/ratio.py --runs "$runs" --name "script $1, stock perf" "$ours" "$theirs"
+  bench/ratio.py --runs "$runs" --name "script $1, perf without signal masks" "$ours" \
+    "env LD_PRELOAD=$out/nomask.so $theirs"
+}
+
+# Seconds of wall time on one thread and on two, and the peak memory of each.
+threads() {
+  local n
+  for n in 1 2; do
+    /usr/bin/env python3 - "$n" "$stackreel" "$@" <<'END'
+import os, subprocess, sys, time
+threads, program, *arguments = sys.argv[1:]
+start = time.monotonic()
+child = subprocess.Popen([program, arguments[0], f"--threads={threads}", *arguments[1:]],
+                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+_, _, usage = os.wait4(child.pid, 0)
+print(f"{' '.join(arguments)}: {threads} thread(s): {time.monotonic() - start:.2f} s, "
+      f"{usage.ru_utime + usage.ru_stime:.2f} s CPU, {usage.ru_maxrss // 1024} MB")
+END
+  done
 }
 
 analyze() {
-  perf_recording deep8.data 8192 1 10
-  perf_recording deep32.data 32768 3 5
-  perf_recording short.data 8192 1 0.5
+  perf_recording short8.data 8192 4999 "$out/deep" 5 1 1
+  perf_recording long8.data 8192 4999 "$out/deep" 20 1 1
+  perf_recording short32.data 32768 4999 "$out/deep" 2 3 1
+  perf_recording long32.data 32768 4999 "$out/deep" 6 3 1
+  # shellcheck disable=SC2046
+  perf_recording clang.data 8192 4999 $(compile)
   local file
-  for file in deep8.data deep32.data; do
-    local ours="$stackreel script --threads=1 --no-inline -F ip,sym -i $out/$file"
-    local theirs="perf script --no-inline -F ip,sym -i $out/$file"
-    bench/ratio.py --runs "$runs" --name "script $file, stock perf" "$ours" "$theirs"
-    bench/ratio.py --runs "$runs" --name "script $file, perf without signal masks" "$ours" \
-      "env LD_PRELOAD=$out/nomask.so $theirs"
-  done
+  for file in short8 long8 short32 long32 clang; do without_inlines "$file.data"; done
+  # perf asks addr2line once for each distinct address: few samples, of a program that has many.
+  perf_recording self.data 8192 997 "$stackreel" script --threads=1 -i "$out/short8.data"
   bench/ratio.py --runs 1 --name "script with inlined functions" \
-    "$stackreel script --threads=1 -F ip,sym -i $out/short.data" \
-    "timeout 900 perf script -F ip,sym -i $out/short.data"
+    "$stackreel script --threads=1 -F ip,sym -i $out/self.data" \
+    "timeout 900 perf script -F ip,sym -i $out/self.data"
+  # More than 1 GB; removed again.
+  perf_recording large.data 65528 4999 "$out/deep" 8 3 1
+  ls -l "$out/large.data" | awk '{print $5 " bytes in large.data"}'
+  threads script -F ip,sym -i "$out/large.data"
+  threads report -i "$out/large.data"
+  rm -f "$out/large.data"
 }
 
 record() {

@@ -417,6 +417,43 @@ TEST_F(AnalysisTest, ASinksFailureEndsIt) {
   EXPECT_THAT(sink_.lines, SizeIs(1));
 }
 
+// What was found out about code holds on when a process only gets more data.
+TEST_F(AnalysisTest, MapsThatDifferInDataOnlyHaveOneVersion) {
+  FakeRecording recording;
+  MapProgram(recording);
+  recording.Chain({kContextUser, kBias + 0x1010});
+  bytes_ = recording.Take();
+  MemorySource source(bytes_);
+  auto reader = perfdata::Reader::Open(source);
+  ASSERT_TRUE(reader);
+  Analysis analysis(**reader, files_, executor_, {});
+  sink_.analysis = &analysis;
+  ASSERT_TRUE(analysis.Run(sink_));
+
+  const session::AddressSpacePtr before = analysis.session().ProcessOf(1).maps;
+  session::Mapping mapping = before->entries().front().value;
+  mapping.executable = false;
+  auto with_data = std::make_shared<session::AddressSpace>(*before);
+  with_data->Assign(Avma(0x7000000), Avma(0x7001000), mapping);
+  mapping.executable = true;
+  auto with_code = std::make_shared<session::AddressSpace>(*with_data);
+  with_code->Assign(Avma(0x8000000), Avma(0x8001000), mapping);
+
+  const auto no_module = [](session::ModuleId) {
+    return std::shared_ptr<const unwind::UnwindModule>();
+  };
+  UnwindMapsCache cache(analysis.session(), no_module);
+  const uint64_t version = cache.Get(before)->version;
+  EXPECT_EQ(cache.Get(with_data)->version, version);
+  ASSERT_EQ(cache.Get(with_data)->mappings.size(), 2U);
+  EXPECT_NE(cache.Get(with_code)->version, version);
+  ASSERT_EQ(cache.Get(with_code)->mappings.size(), 3U);
+  const auto alone = UnwindMapsCache(analysis.session(), no_module).Get(with_code);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(cache.Get(with_code)->mappings[i].bias, alone->mappings[i].bias);
+  }
+}
+
 TEST(RegistersOfTest, OnlyWhatWasDumped) {
   ByteWriter words;
   for (const uint64_t word : {10, 20, 30}) words.U64(word);

@@ -143,7 +143,8 @@ struct UnwindMapping {
 // All ranges of a process at a time, sorted by start, not overlapping.
 struct UnwindMaps {
   std::vector<UnwindMapping> mappings;
-  uint64_t version = 0;  // differs from every other UnwindMaps in this process
+  // Differs from that of every other UnwindMaps in this process whose executable mappings differ.
+  uint64_t version = 0;
   std::vector<std::shared_ptr<const UnwindModule>> keep;
 
   [[nodiscard]] const UnwindMapping* Find(uint64_t avma) const;
