@@ -59,7 +59,7 @@ analyze() {
   local file
   for file in short8 long8 short32 long32 clang; do without_inlines "$file.data"; done
   # perf asks addr2line once for each distinct address: few samples, of a program that has many.
-  perf_recording self.data 8192 997 "$stackreel" script --threads=1 -i "$out/short8.data"
+  perf_recording self.data 8192 9999 "$stackreel" script --threads=1 -i "$out/clang.data"
   bench/ratio.py --runs 1 --name "script with inlined functions" \
     "$stackreel script --threads=1 -F ip,sym -i $out/self.data" \
     "timeout 900 perf script -F ip,sym -i $out/self.data"
