@@ -92,6 +92,18 @@ const LoadSegment* SegmentOfMapping(const std::vector<LoadSegment>& segments, Fi
   return best;
 }
 
+const LoadSegment* DataSegmentAt(const std::vector<LoadSegment>& segments, FileOffset offset) {
+  const LoadSegment* only = nullptr;
+  for (const LoadSegment& segment : segments) {
+    const bool covers =
+        segment.offset <= offset.value && offset.value - segment.offset < segment.file_size;
+    if (segment.executable || !covers) continue;
+    if (only != nullptr) return nullptr;
+    only = &segment;
+  }
+  return only;
+}
+
 std::vector<LoadSegment> LoadSegmentsOf(const elf::Image& image) {
   constexpr uint32_t kPtLoad = 1;
   std::vector<LoadSegment> segments;

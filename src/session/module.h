@@ -82,6 +82,8 @@ std::vector<LoadSegment> LoadSegmentsOf(const elf::Image& image);
 // if none overlaps.
 const LoadSegment* SegmentOfMapping(const std::vector<LoadSegment>& segments, FileOffset offset,
                                     uint64_t length, bool executable);
+// The one segment of data that holds a byte of the file; null if none does, or several do.
+const LoadSegment* DataSegmentAt(const std::vector<LoadSegment>& segments, FileOffset offset);
 
 // What a user mapping's file name says.
 struct ModuleName {

@@ -64,6 +64,18 @@ TEST(SegmentOfMappingTest, OfSeveralInOnePageTheOneWithTheRightProtection) {
   EXPECT_EQ(SegmentOfMapping(kSegments, FileOffset(0), 0x1000, false)->vaddr, 0x200000U);
 }
 
+TEST(DataSegmentAtTest, OfTwoInOnePageTheOneThatHasTheByte) {
+  const std::vector<LoadSegment> segments = {
+      {.offset = 0x1000, .file_size = 0x900, .vaddr = 0x1000, .executable = true},
+      {.offset = 0x2000, .file_size = 0x160, .vaddr = 0x2000},
+      {.offset = 0x2dd0, .file_size = 0x288, .vaddr = 0x3dd0},
+  };
+  EXPECT_EQ(DataSegmentAt(segments, FileOffset(0x2004))->vaddr, 0x2000U);
+  EXPECT_EQ(DataSegmentAt(segments, FileOffset(0x2de0))->vaddr, 0x3dd0U);
+  EXPECT_EQ(DataSegmentAt(segments, FileOffset(0x2200)), nullptr) << "padding";
+  EXPECT_EQ(DataSegmentAt(segments, FileOffset(0x1800)), nullptr) << "code";
+}
+
 TEST(SegmentOfMappingTest, MostOverlapWins) {
   const std::vector<LoadSegment> two = {
       {.offset = 0, .file_size = 0x3000, .vaddr = 0x400000, .mem_size = 0x3000, .executable = true},

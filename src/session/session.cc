@@ -469,6 +469,13 @@ Location Session::Find(const AddressSpace& maps, Avma avma) {
   location.module = entry->value.module;
   location.offset = entry->value.offset + (avma.value - entry->start);
   location.svma = Svma(avma.value - BiasOf(*entry));
+  const Mapping& mapping = entry->value;
+  if (mapping.executable || state_->modules[mapping.module].key.kind != ModuleKind::kFile) {
+    return location;
+  }
+  // The end of read-only data and the start of the written are one page of the file, mapped twice.
+  const LoadSegment* data = DataSegmentAt(SegmentsOf(mapping.module), location.offset);
+  if (data != nullptr) location.svma = Svma(location.offset.value - data->offset + data->vaddr);
   return location;
 }
 
