@@ -79,6 +79,7 @@ bool Adopt(Feature, const SampleTime& body, Features& features) {
 
 bool Adopt(Feature, const StackEnds& body, Features& features) {
   if (body.version != 1) return false;
+  features.stack_ends.clear();  // of a pipe's several the last counts
   for (const StackEndCount& count : body.ends) features.stack_ends[count.end] += count.samples;
   return true;
 }
@@ -209,6 +210,31 @@ std::vector<uint8_t> EncodePacMask(uint64_t enabled_keys, uint64_t insn_mask, ui
                                       .insn_mask = insn_mask,
                                       .data_mask = data_mask},
                        endian);
+}
+
+std::optional<std::pair<uint32_t, ByteView>> FeatureOf(const EventUpdate& update, Endian endian) {
+  constexpr uint32_t kVersion = 1;
+  if (update.type != kUpdateFeature || update.id != 0) return std::nullopt;
+  ByteReader in(update.bytes, endian);
+  const uint32_t version = in.U32();
+  const uint32_t feature = in.U32();
+  const uint64_t size = in.U64();
+  const ByteView bytes = in.Bytes(size);
+  if (!in.ok() || version != kVersion) return std::nullopt;
+  return std::pair(feature, bytes);
+}
+
+EventUpdate MakeFeatureUpdate(uint32_t feature, ByteView bytes, Endian endian) {
+  ByteWriter out(endian);
+  out.U32(1);
+  out.U32(feature);
+  out.U64(bytes.size());
+  out.Bytes(bytes);
+  out.Zeros((8 - bytes.size() % 8) % 8);
+  EventUpdate update;
+  update.type = kUpdateFeature;
+  update.bytes = out.Take();
+  return update;
 }
 
 std::vector<uint8_t> EncodeStackEnds(const std::map<std::string, uint64_t>& ends, Endian endian) {

@@ -56,6 +56,12 @@ enum class Feature : uint32_t {
   kStackreelStackEnds = 201,  // ours: how the stacks that were unwound at record ended
 };
 inline constexpr uint32_t kFeatureBits = 256;
+// A feature amid the data, in an EVENT_UPDATE record of a kind that perf does not know and with id
+// 0, which perf 6.1 passes over in files and pipes:
+//   u64 type 60001   u64 id 0   u32 version 1   u32 feature   u64 size   bytes[size]   zeros to 8
+// It counts where there is no list of features behind the data: in pipes, and in recordings whose
+// recorder was killed. The last one of a feature counts.
+inline constexpr uint64_t kUpdateFeature = 60001;
 std::string FeatureName(uint32_t feature);
 
 // The features that the rest of Stackreel uses, decoded; all of them raw besides, so that what is
@@ -87,6 +93,11 @@ struct Features {
 // "perfdata.bad_feature".
 void DecodeFeature(uint32_t feature, ByteView bytes, Endian endian, Features& features,
                    Counters& counters);
+// The feature in an EVENT_UPDATE of kUpdateFeature, and its bytes, which point into the record;
+// nothing if it is none that can be read.
+std::optional<std::pair<uint32_t, ByteView>> FeatureOf(const EventUpdate& update, Endian endian);
+EventUpdate MakeFeatureUpdate(uint32_t feature, ByteView bytes, Endian endian);
+
 // Text lines of one feature, known or not; the first names it, those that belong to it are
 // indented. `nr_cpus`: NRCPUS's available, for CPU_TOPOLOGY; 0 if not known.
 std::vector<std::string> DescribeFeature(uint32_t feature, ByteView bytes, Endian endian,

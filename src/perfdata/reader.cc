@@ -96,6 +96,7 @@ class StreamReader : public Reader {
   void TakeNames();
   void TakeUp(const RawRecord& raw);
   void TakeUpDecoded(const Record& record);
+  void TakeFeatureUpdate(const EventUpdate& update);
   void TakeAttr(const HeaderAttr& header_attr);
   Result<ReadEnd> ReadData(RecordSink& sink);
   Status ReadParts(RecordSink& sink, ReadEnd& end);
@@ -303,6 +304,7 @@ void StreamReader::TakeUpDecoded(const Record& record) {
   } else if (const auto* update = std::get_if<EventUpdate>(&record.body)) {
     constexpr uint64_t kUpdateName = 2;
     if (update->type == kUpdateName) events_.SetName(update->id, update->text);
+    if (update->type == kUpdateFeature) TakeFeatureUpdate(*update);
   } else if (const auto* feature = std::get_if<HeaderFeature>(&record.body)) {
     // The one that ends the list has no content, and a number that depends on perf's version.
     const bool is_flag = feature->feature == static_cast<uint64_t>(Feature::kBranchStack) ||
@@ -311,6 +313,18 @@ void StreamReader::TakeUpDecoded(const Record& record) {
     TakeFeature(feature->feature, feature->bytes);
     TakeNames();
   }
+}
+
+// What lies behind the data is newer.
+void StreamReader::TakeFeatureUpdate(const EventUpdate& update) {
+  if (!header_.is_pipe() && !unfinished()) return;
+  const auto feature = FeatureOf(update, header_.endian);
+  if (!feature) {
+    counters_.Add("perfdata.bad_feature");
+    return;
+  }
+  TakeFeature(feature->first, feature->second);
+  TakeNames();
 }
 
 void StreamReader::TakeAttr(const HeaderAttr& header_attr) {

@@ -42,6 +42,7 @@ class StreamWriter : public Writer {
   Status WriteEncoded(ByteView record) override;
   Status Flush() override;
   Status Finish(const FeatureBytes& features) override;
+  Result<bool> WriteFeature(uint32_t feature, ByteView bytes) override;
   Status WriteEarlyFeatures(const FeatureBytes& features) override;
   [[nodiscard]] uint64_t bytes_written() const override { return written_ + buffer_.size(); }
   [[nodiscard]] uint64_t bytes_before_compression() const override { return kernel_bytes_; }
@@ -285,6 +286,16 @@ Status StreamWriter::FinishFile(const FeatureBytes& features) {
   return sink_.WriteAt(0, EncodeHeader(header_));
 }
 
+Result<bool> StreamWriter::WriteFeature(uint32_t feature, ByteView bytes) {
+  constexpr size_t kMaxFeature = 65000;
+  if (bytes.size() > kMaxFeature) return false;
+  Record record;
+  record.type = static_cast<uint32_t>(RecordType::kEventUpdate);
+  record.body = MakeFeatureUpdate(feature, bytes, options_.endian);
+  TRY(WriteRecord(record));
+  return true;
+}
+
 Status StreamWriter::WriteEarlyFeatures(const FeatureBytes& features) {
   if (!is_pipe()) return {};
   early_features_ = true;
@@ -293,8 +304,10 @@ Status StreamWriter::WriteEarlyFeatures(const FeatureBytes& features) {
 
 Status StreamWriter::FinishPipe(const FeatureBytes& features) {
   for (const auto& [feature, bytes] : features) {
-    // Binaries may be found until the end; all else was true at the start.
-    if (feature != Number(Feature::kBuildId) && !features_written_.insert(feature).second) continue;
+    // Binaries may be found until the end, and what is ours changes; all else was true at the
+    // start.
+    const bool changes = feature == Number(Feature::kBuildId) || feature >= kFirstForeignFeature;
+    if (!features_written_.insert(feature).second && !changes) continue;
     TRY(WritePipeFeature(feature, bytes));
   }
   return Flush();
@@ -306,9 +319,13 @@ Status StreamWriter::WritePipeFeature(uint32_t feature, ByteView bytes) {
   if (feature == Number(Feature::kBuildId)) return WriteBuildIds(bytes);
   // Not padded: perf takes what is behind an old CPU_TOPOLOGY for the newer one's content.
   const size_t size = kRecordHeaderSize + 8 + bytes.size();
-  // perf report ends at a feature that is not one of its own.
-  if (feature >= kFirstForeignFeature || feature == Number(Feature::kAuxtrace) ||
-      size > kMaxRecordSize) {
+  // perf report ends at a HEADER_FEATURE that is not one of its own.
+  const bool is_foreign = feature >= kFirstForeignFeature;
+  if (is_foreign) {
+    TRY_ASSIGN(const bool written, WriteFeature(feature, bytes));
+    if (written) return {};
+  }
+  if (is_foreign || feature == Number(Feature::kAuxtrace) || size > kMaxRecordSize) {
     counters_.Add("perfdata.feature_not_for_pipes");
     return {};
   }

@@ -40,8 +40,8 @@ class Writer {
   virtual Status Flush() = 0;
   // Ends the file: features (in the writer's byte order), then the header again with the sizes.
   // EVENT_DESC is added if it is missing, and COMPRESSED is always the writer's own. In pipe mode
-  // features go out as HEADER_FEATURE records; those that WriteEarlyFeatures wrote do not again.
-  // Features from 128 up and those of more than 65,519 bytes cannot go into a pipe that perf reads:
+  // features go out as HEADER_FEATURE records, from 128 up as by WriteFeature; those that
+  // WriteEarlyFeatures wrote do not again. Those of more than 65,000 bytes cannot go into a pipe:
   // they are left out and counted.
   virtual Status Finish(const std::map<uint32_t, std::vector<uint8_t>>& features) = 0;
   [[nodiscard]] virtual uint64_t bytes_written() const = 0;
@@ -49,6 +49,9 @@ class Writer {
   [[nodiscard]] virtual uint64_t bytes_before_compression() const = 0;
   // What could not be written: "perfdata.feature_not_for_pipes".
   [[nodiscard]] virtual const Counters& counters() const = 0;
+  // Writes a feature as it is now among the records, see kUpdateFeature: for those who read a pipe,
+  // or a recording that nobody finished. False if it is too large for a record.
+  virtual Result<bool> WriteFeature(uint32_t feature, ByteView bytes) = 0;
   // Pipe mode: writes the features now; a no-op in file mode.
   virtual Status WriteEarlyFeatures(const std::map<uint32_t, std::vector<uint8_t>>& features) = 0;
 };

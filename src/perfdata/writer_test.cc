@@ -299,18 +299,65 @@ TEST(WriterTest, AttrsInAPipeAreAsLargeAsPerfTakesThemToBe) {
   EXPECT_EQ(LoadUnaligned<uint32_t>(bytes.data() + 28, Endian::kLittle), 128u);
 }
 
+TEST(WriterTest, FeaturesAmidTheDataCountUntilThoseBehindItAreWritten) {
+  for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
+    MemorySink sink(true);
+    auto writer = Writer::Create(sink, {Container::kFile, endian, 0}, TwoEvents());
+    ASSERT_TRUE(writer);
+    EXPECT_TRUE(
+        (*writer)->WriteFeature(Number(Feature::kHostname), StringBytes("first", endian)).value());
+    ASSERT_TRUE((*writer)->WriteEncoded(SomeRecords(endian)[0]));
+    EXPECT_TRUE((*writer)
+                    ->WriteFeature(Number(Feature::kStackreelStackEnds),
+                                   EncodeStackEnds({{"root", 7}}, endian))
+                    .value());
+    EXPECT_FALSE((*writer)->WriteFeature(Number(Feature::kCmdline), Bytes(70000)).value());
+    ASSERT_TRUE((*writer)->Flush());
+    const Reading killed = ReadBytes(sink.bytes());
+    EXPECT_TRUE(killed.end.unfinished);
+    EXPECT_EQ(killed.reader->features().hostname, "first");
+    EXPECT_THAT(killed.reader->features().stack_ends, ElementsAre(testing::Pair("root", 7)));
+    ASSERT_TRUE((*writer)->Finish({{Number(Feature::kHostname), StringBytes("last", endian)}}));
+    const Reading finished = ReadBytes(sink.bytes());
+    EXPECT_EQ(finished.reader->features().hostname, "last");
+    EXPECT_TRUE(finished.reader->features().stack_ends.empty());
+  }
+}
+
+TEST(WriterTest, FeaturesOfOursReachTheReaderOfAPipeAsTheyAreAtTheEnd) {
+  MemorySink sink(false);
+  auto writer = Writer::Create(sink, {Container::kPipe, Endian::kLittle, 0}, TwoEvents());
+  ASSERT_TRUE(writer);
+  const auto ends = [](uint64_t n) { return EncodeStackEnds({{"root", n}}, Endian::kLittle); };
+  ASSERT_TRUE((*writer)->WriteEarlyFeatures({{Number(Feature::kStackreelStackEnds), ends(1)}}));
+  ASSERT_TRUE((*writer)->WriteEncoded(SomeRecords(Endian::kLittle)[0]));
+  ASSERT_TRUE((*writer)->Finish({{Number(Feature::kStackreelStackEnds), ends(9)}}));
+  EXPECT_EQ((*writer)->counters().Get("perfdata.feature_not_for_pipes"), 0u);
+  const Reading reading = ReadBytes(sink.bytes(), false);
+  EXPECT_THAT(reading.reader->features().stack_ends, ElementsAre(testing::Pair("root", 9)));
+}
+
+TEST(WriterTest, AFeatureRecordCutShortIsCounted) {
+  EventUpdate update = MakeFeatureUpdate(201, Bytes(20), Endian::kLittle);
+  EXPECT_TRUE(FeatureOf(update, Endian::kLittle));
+  update.bytes.resize(24);
+  EXPECT_FALSE(FeatureOf(update, Endian::kLittle));
+  update = MakeFeatureUpdate(201, Bytes(20), Endian::kLittle);
+  update.bytes[0] = 2;  // a version to come
+  EXPECT_FALSE(FeatureOf(update, Endian::kLittle));
+}
+
 TEST(WriterTest, LeavesOutOfAPipeWhatPerfWouldStopAt) {
   MemorySink sink(false);
   Result<std::unique_ptr<Writer>> writer =
       Writer::Create(sink, {Container::kPipe, Endian::kLittle, 0}, TwoEvents());
   ASSERT_TRUE(writer);
-  ASSERT_TRUE((*writer)->WriteEarlyFeatures({{Number(Feature::kStackreelPacMask), Bytes(32)},
-                                             {Number(Feature::kCmdline), Bytes(70000)}}));
+  ASSERT_TRUE((*writer)->WriteEarlyFeatures(
+      {{Number(Feature::kAuxtrace), Bytes(32)}, {Number(Feature::kCmdline), Bytes(70000)}}));
   EXPECT_EQ((*writer)->counters().Get("perfdata.feature_not_for_pipes"), 2u);
   ASSERT_TRUE((*writer)->Finish({}));
   const Reading reading = ReadBytes(sink.bytes(), false);
-  EXPECT_THAT(reading.reader->features().raw,
-              Not(Contains(Key(Number(Feature::kStackreelPacMask)))));
+  EXPECT_THAT(reading.reader->features().raw, Not(Contains(Key(Number(Feature::kAuxtrace)))));
 }
 
 TEST(WriterTest, WritesFeaturesThatHaveRecordsOfTheirOwnInAPipe) {

@@ -73,7 +73,12 @@ Result<std::unique_ptr<RecordingFile>> RecordingFile::Create(
   options.container = out->is_pipe() ? perfdata::Container::kPipe : perfdata::Container::kFile;
   options.compression_level = compression_level;
   TRY_ASSIGN(out->writer_, perfdata::Writer::Create(*out->sink_, options, events));
-  if (out->is_pipe()) TRY(out->writer_->WriteEarlyFeatures(early));
+  if (out->is_pipe()) {
+    TRY(out->writer_->WriteEarlyFeatures(early));
+  } else {
+    for (const auto& [feature, bytes] : early) TRY(out->writer_->WriteFeature(feature, bytes));
+    TRY(out->writer_->Flush());
+  }
   out->whole_ = out->sink_->size;
   if (!out->is_pipe()) out->reserve_ = ReserveSpace(path);
   return out;
@@ -83,6 +88,11 @@ Status RecordingFile::Write(ByteView record) { return Checked(writer_->WriteEnco
 
 Status RecordingFile::WriteRecord(const perfdata::Record& record) {
   return Checked(writer_->WriteRecord(record));
+}
+
+Status RecordingFile::WriteFeature(perfdata::Feature feature, ByteView bytes) {
+  const auto written = writer_->WriteFeature(static_cast<uint32_t>(feature), bytes);
+  return Checked(written ? Status() : Fail(written.error()));
 }
 
 Status RecordingFile::EndRound() {

@@ -20,7 +20,8 @@ Status KeepOldRecording(const std::string& path, bool switching);
 
 class RecordingFile {
  public:
-  // `path` "-": standard output, in pipe mode, with `early` features up front.
+  // `path` "-": standard output, in pipe mode. The `early` features go up front, so that they are
+  // there even if nobody finishes the recording.
   static Result<std::unique_ptr<RecordingFile>> Create(const std::string& path,
                                                        int compression_level,
                                                        const std::vector<perfdata::Event>& events,
@@ -28,6 +29,8 @@ class RecordingFile {
   // Once one of these has failed, Salvage is all that is left.
   Status Write(ByteView record);
   Status WriteRecord(const perfdata::Record& record);
+  // A feature as it is now, see perfdata::Writer::WriteFeature.
+  Status WriteFeature(perfdata::Feature feature, ByteView bytes);
   // FINISHED_ROUND: all that was written is on its way to the disk.
   Status EndRound();
   Status Finish(const FeatureBytes& features);

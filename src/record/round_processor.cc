@@ -318,6 +318,7 @@ Status RoundProcessor::EndRound() {
   if (unwinder_) {
     TRY(unwinder_->Flush([this](ByteView record) { return file_->Write(record); }));
     too_small_dump_ = unwinder_->too_small_dump();
+    TRY(WriteStackEnds());
   }
   const uint64_t oldest = order_.oldest_round();
   while (!held_.empty() && held_.begin()->first < oldest) {
@@ -329,6 +330,17 @@ Status RoundProcessor::EndRound() {
     reached_max_size_ = true;
   }
   return SwitchIfDue();
+}
+
+// How stacks ended up to now, once a second: for pipes, and should we be killed.
+Status RoundProcessor::WriteStackEnds() {
+  constexpr std::chrono::seconds kInterval{1};
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_stack_ends_ || unwinder_->user_stacks() == stack_ends_written_) return {};
+  next_stack_ends_ = now + kInterval;
+  stack_ends_written_ = unwinder_->user_stacks();
+  return file_->WriteFeature(perfdata::Feature::kStackreelStackEnds,
+                             perfdata::EncodeStackEnds(unwinder_->StackEnds(), kNativeEndian));
 }
 
 Status RoundProcessor::PassOn(ByteView record) {

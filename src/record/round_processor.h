@@ -100,6 +100,7 @@ class RoundProcessor {
   Status TakeRound(Round round);
   Status ReadRing(std::vector<uint8_t>& ring);
   Status EndRound();
+  Status WriteStackEnds();
   Status PassOn(ByteView record);
   void Observe(const perfdata::Record& record);
   void AddVdsoBuildId(std::span<uint8_t> record);
@@ -135,6 +136,8 @@ class RoundProcessor {
   std::atomic<std::chrono::steady_clock::time_point> file_start_;
   std::atomic<uint64_t> file_bytes_ = 0;
   ProcessorTotals totals_;
+  std::chrono::steady_clock::time_point next_stack_ends_;
+  uint64_t stack_ends_written_ = 0;  // of how many stacks
 
   mutable std::mutex tasks_mutex_;
   std::map<uint32_t, Task> tasks_;  // by tid

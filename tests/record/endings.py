@@ -182,6 +182,15 @@ def killed(folder):
         subprocess.run(["pkill", "-KILL", "-s", str(process.pid)], check=False)  # its command
         code, lines, errors = script(path)
         with_samples += bool(lines)
+        if len(lines) > 300:  # what lies behind the data of a whole recording is not missed
+            heads = subprocess.run([STACKREEL, "report", "--stdio", "--header", "-i", path],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   timeout=120)
+            text = heads.stdout + heads.stderr
+            check("# hostname" in text, f"kill {i}: the machine is known")
+            check("[unknown]" not in text or "[k]" in text, f"kill {i}: kernel names are known")
+            if i % 3 != 2:
+                check("complete" in text, f"kill {i}: completeness is said")
         check(code in (0, 4) and "was not finished" in errors,
               f"kill {i}: {len(lines)} samples read, exit {code}, and the loss is said "
               f"{'' if code in (0, 4) else errors.strip()[:200]}")
