@@ -81,9 +81,9 @@ Bytes Compressed(const Bytes& records, bool with_size) {
   CHECK(compressor);
   ByteWriter packed(Endian::kLittle);
   const size_t half = records.size() / 2 + 3;
-  CHECK((*compressor)->Compress(ByteView(records).first(half), packed));
+  CHECK((*compressor)->Compress(ByteView(records).first(half), false, packed));
   const size_t first = packed.size();
-  CHECK((*compressor)->Compress(ByteView(records).subspan(half), packed));
+  CHECK((*compressor)->Compress(ByteView(records).subspan(half), false, packed));
   if (!with_size) return perfdata::synthetic::FileBytes(packed.Take());
   const Bytes all = packed.Take();
   ByteWriter out(Endian::kLittle);

@@ -13,9 +13,9 @@ struct ZSTD_CCtx_s;
 
 namespace stackreel::perfdata {
 
-// One zstd stream, cut so that each COMPRESSED record unpacks by itself (given those before it) and
-// to at most kChunk bytes: perf gives up at one that yields nothing, or more than the mmap_len of
-// feature COMPRESSED.
+// A row of zstd frames, each with a checksum of its content at the end, and cut so that each
+// COMPRESSED record unpacks by itself (given those before it) and to at most kChunk bytes: perf
+// gives up at one that yields nothing, or more than the mmap_len of feature COMPRESSED.
 class Compressor {
  public:
   // What fits one record even if it cannot be compressed; see ZSTD_COMPRESSBOUND.
@@ -27,8 +27,12 @@ class Compressor {
   Compressor(const Compressor&) = delete;
   Compressor& operator=(const Compressor&) = delete;
 
-  // Appends to `out` the COMPRESSED records that hold `bytes`.
-  Status Compress(ByteView bytes, ByteWriter& out);
+  // Appends to `out` the COMPRESSED records that hold `bytes`, which is not empty. After kFrame
+  // bytes or so, and where `end_frame` says so, a frame ends: so far damage reaches at most.
+  static constexpr size_t kFrame = size_t{1} << 20;
+  Status Compress(ByteView bytes, bool end_frame, ByteWriter& out);
+  // What was compressed last has no checksum yet.
+  [[nodiscard]] bool in_frame() const { return frame_bytes_ != 0; }
   [[nodiscard]] uint64_t bytes_in() const { return bytes_in_; }
   [[nodiscard]] uint64_t bytes_out() const { return bytes_out_; }  // without the record headers
 
@@ -37,10 +41,11 @@ class Compressor {
     void operator()(ZSTD_CCtx_s* context) const;
   };
   Compressor() = default;
-  Status CompressChunk(ByteView chunk, ByteWriter& out);
+  Status CompressChunk(ByteView chunk, bool end_frame, ByteWriter& out);
 
   std::unique_ptr<ZSTD_CCtx_s, FreeContext> context_;
   std::vector<uint8_t> packed_;
+  uint64_t frame_bytes_ = 0;  // of the frame that is open
   uint64_t bytes_in_ = 0, bytes_out_ = 0;
 };
 

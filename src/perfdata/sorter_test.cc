@@ -155,7 +155,7 @@ TEST(RoundSorterTest, MergesPlainAndDecompressedRecords) {
     if (i / 20 % 2 == 0) {
       data.Bytes(Join(samples));
     } else {
-      ASSERT_TRUE((*compressor)->Compress(Join(samples), data));
+      ASSERT_TRUE((*compressor)->Compress(Join(samples), false, data));
     }
   }
   const Sorted sorted = Sort(FileBytes(data.Take()), true, {1, uint64_t{64} << 20});

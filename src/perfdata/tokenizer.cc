@@ -107,6 +107,11 @@ Result<bool> Tokenizer::Next(RawRecord& record) {
       TRY_ASSIGN(const bool found, NextInner(record));
       if (found) return true;
       unpacking_ = false;
+      // Every recorder flushes what it compresses at the end of each record.
+      if (!inner_lost_ && decompressor_.bytes_out() == out_before_) {
+        Note("a compressed record unpacks to nothing", compressed_at_);
+        counters_.Add("perfdata.lost_compressed_record");
+      }
       fed_block_.reset();
     }
     bool again = false;
@@ -280,6 +285,7 @@ void Tokenizer::Feed(ByteView payload) {
     return;
   }
   fed_block_ = stream_.block();
+  if (!unpacking_) out_before_ = decompressor_.bytes_out();
   unpacking_ = true;
 }
 

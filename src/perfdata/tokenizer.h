@@ -61,6 +61,7 @@ class Tokenizer {
   BlockPtr fed_block_;          // keeps the pieces that the decompressor reads
   uint64_t compressed_at_ = 0;  // offset of the compressed record being unpacked
   bool unpacking_ = false;      // the decompressor may have more
+  uint64_t out_before_ = 0;     // bytes unpacked before the record that is being unpacked
   bool inner_lost_ = false;     // no record boundary is known inside the compressed stream
   bool stopped_ = false;
   ReadEnd end_;

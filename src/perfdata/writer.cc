@@ -41,6 +41,7 @@ class StreamWriter : public Writer {
   Status WriteSample(const Sample& sample, uint16_t misc, uint32_t event) override;
   Status WriteEncoded(ByteView record) override;
   Status Flush() override;
+  Status EndRecords() override;
   Status Finish(const FeatureBytes& features) override;
   Result<bool> WriteFeature(uint32_t feature, ByteView bytes) override;
   Status WriteEarlyFeatures(const FeatureBytes& features) override;
@@ -53,7 +54,7 @@ class StreamWriter : public Writer {
   Status BeginFile();
   Status BeginPipe();
   // Writes the compressed form of the kernel records gathered.
-  Status Pack();
+  Status Pack(bool end_frame = false);
   Status WriteBuffer();
   Status CheckWhole(ByteView record) const;
   [[nodiscard]] FeatureBytes Complete(const FeatureBytes& features) const;
@@ -205,9 +206,9 @@ Status StreamWriter::WriteEncoded(ByteView record) {
   return buffer_.size() >= kBufferSize ? WriteBuffer() : Status();
 }
 
-Status StreamWriter::Pack() {
+Status StreamWriter::Pack(bool end_frame) {
   if (kernel_records_.empty()) return {};
-  TRY(compressor_->Compress(kernel_records_, buffer_));
+  TRY(compressor_->Compress(kernel_records_, end_frame, buffer_));
   kernel_records_.clear();
   return buffer_.size() >= kBufferSize ? WriteBuffer() : Status();
 }
@@ -252,10 +253,23 @@ FeatureBytes StreamWriter::Complete(const FeatureBytes& features) const {
 
 Status StreamWriter::Finish(const FeatureBytes& features) {
   if (finished_) return Fail(ErrorKind::kUsage, "the recording is finished already");
+  TRY(Pack(/*end_frame=*/true));
   TRY(Flush());
   TRY(is_pipe() ? FinishPipe(Complete(features)) : FinishFile(Complete(features)));
   finished_ = true;
   return {};
+}
+
+Status StreamWriter::EndRecords() {
+  if (compressor_ == nullptr) return {};
+  if (kernel_records_.empty() && compressor_->in_frame()) {
+    ByteWriter round(options_.endian);
+    round.U32(static_cast<uint32_t>(RecordType::kFinishedRound));
+    round.U16(0);
+    round.U16(kRecordHeaderSize);
+    kernel_records_ = round.Take();
+  }
+  return Pack(/*end_frame=*/true);
 }
 
 // data | table of sections | what they hold. The header is written twice, so that it is true at any

@@ -38,6 +38,9 @@ class Writer {
   virtual Status WriteEncoded(ByteView record) = 0;
   // Writes out what is gathered. FINISHED_ROUND does so by itself.
   virtual Status Flush() = 0;
+  // No record is to come: gives what is compressed its last checksum. That needs a record; where
+  // all are written out already, a FINISHED_ROUND more.
+  virtual Status EndRecords() = 0;
   // Ends the file: features (in the writer's byte order), then the header again with the sizes.
   // EVENT_DESC is added if it is missing, and COMPRESSED is always the writer's own. In pipe mode
   // features go out as HEADER_FEATURE records, from 128 up as by WriteFeature; those that

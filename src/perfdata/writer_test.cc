@@ -248,6 +248,67 @@ TEST(WriterTest, NotesTheRatioReached) {
   EXPECT_NEAR(reading.reader->features().compressed->ratio, ratio, 1);
 }
 
+// Any bit of what is compressed, changed, is noticed: by zstd, or by the checksum.
+TEST(WriterTest, ADamagedBitOfCompressedRecordsIsNoticed) {
+  MemorySink sink(true);
+  auto writer = Writer::Create(sink, {Container::kFile, Endian::kLittle, 1}, TwoEvents());
+  ASSERT_TRUE(writer);
+  const size_t start = sink.bytes().size();
+  for (uint64_t i = 0; i < 40; ++i) {
+    ASSERT_TRUE((*writer)->WriteEncoded(SampleBytes(100, 7919 * i * i)));
+    if (i % 20 != 19) continue;
+    ASSERT_TRUE((*writer)->WriteEncoded(RoundBytes()));
+  }
+  ASSERT_TRUE((*writer)->EndRecords());
+  ASSERT_TRUE((*writer)->Flush());
+  const size_t end_of_rounds = sink.bytes().size();
+  ASSERT_TRUE((*writer)->Finish({}));
+  const Bytes whole = sink.bytes();
+  const Reading read_whole = ReadBytes(whole);
+  EXPECT_TRUE(read_whole.end.complete);
+  size_t payload = 0, noticed = 0;
+  for (size_t at = start; at < end_of_rounds;) {
+    const auto type = LoadUnaligned<uint32_t>(whole.data() + at, Endian::kLittle);
+    const size_t size = LoadUnaligned<uint16_t>(whole.data() + at + 6, Endian::kLittle);
+    for (size_t i = at + 8; type == 81 && i < at + size; ++i, ++payload) {
+      for (unsigned bit = 0; bit < 8; ++bit) {
+        Bytes damaged = whole;
+        damaged[i] ^= static_cast<uint8_t>(1U << bit);
+        const Reading reading = ReadBytes(damaged);
+        if (reading.sink.bytes() == read_whole.sink.bytes()) continue;  // a bit without a meaning
+        ++noticed;
+        ASSERT_FALSE(reading.end.complete) << "bit " << bit << " of byte " << i;
+        ASSERT_TRUE(reading.end.damage);
+        EXPECT_TRUE(reading.end.damage->offset);
+      }
+    }
+    at += size;
+  }
+  EXPECT_GT(payload, 100u);
+  EXPECT_GT(noticed, 8 * payload - 100);
+}
+
+TEST(WriterTest, WhatFollowsADamagedFrameIsReadOn) {
+  Bytes noise(1400);
+  uint32_t state = 1;
+  for (uint8_t& byte : noise)
+    byte = static_cast<uint8_t>((state = state * 1664525 + 1013904223) >> 24);
+  const Bytes record = RecordBytes(RecordType::kSample, Join({Numbers({100}), noise}), 2);
+  std::vector<Bytes> records;
+  for (int i = 0; i < 4000; ++i) {
+    records.push_back(record);
+    if (i % 100 == 99) records.push_back(RoundBytes());
+  }
+  Bytes bytes = Write({Container::kFile, Endian::kLittle, 1}, records);
+  const size_t whole = ReadBytes(bytes).sink.records.size();
+  // In the noise of the first record: nothing but the checksum tells.
+  bytes[1000] ^= 1;
+  const Reading reading = ReadBytes(bytes);
+  EXPECT_FALSE(reading.end.complete);
+  EXPECT_GT(reading.sink.records.size(), whole * 3 / 4);
+  EXPECT_LT(reading.sink.records.size(), whole);
+}
+
 // Each COMPRESSED record must yield something, and no more than mmap_len.
 TEST(CompressorTest, MakesRecordsThatUnpackOneByOne) {
   Result<std::unique_ptr<Compressor>> compressor = Compressor::Create(3);
@@ -257,7 +318,7 @@ TEST(CompressorTest, MakesRecordsThatUnpackOneByOne) {
   for (uint8_t& byte : noise)
     byte = static_cast<uint8_t>((state = state * 1664525 + 1013904223) >> 24);
   ByteWriter out(Endian::kLittle);
-  ASSERT_TRUE((*compressor)->Compress(noise, out));
+  ASSERT_TRUE((*compressor)->Compress(noise, false, out));
   const Bytes records = out.Take();
   Decompressor decompressor;
   Bytes unpacked;
