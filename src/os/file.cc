@@ -255,16 +255,46 @@ class FdOutput : public OutputFile {
 constexpr size_t kOutputBuffer = size_t{64} << 10;
 constexpr mode_t kOutputMode = 0666;  // less the umask
 
-// Where `path` leads: a symbolic link is followed, so that the link stays.
-std::string ResolveLinks(const std::string& path) {
-  std::array<char, PATH_MAX> resolved;
-  return realpath(path.c_str(), resolved.data()) != nullptr ? resolved.data() : path;
-}
-
 Result<Fd> OpenForWriting(const std::string& path, int flags) {
   Fd fd(open(path.c_str(), flags | O_CREAT | O_CLOEXEC, kOutputMode));
   if (!fd.valid()) return Fail(ErrnoError(errno, "cannot create", path));
   return fd;
+}
+
+bool EndIsAsked() {
+  sigset_t pending;
+  if (sigpending(&pending) != 0) return false;
+  return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
+         sigismember(&pending, SIGHUP) == 1;
+}
+
+Result<Fd> OpenFifo(const std::string& path) {
+  constexpr useconds_t kLookAgain = 20'000;
+  while (true) {
+    Fd fd(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    if (fd.valid()) {
+      fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
+      return fd;
+    }
+    if (errno != ENXIO) return Fail(ErrnoError(errno, "cannot open", path));
+    if (EndIsAsked()) return Fail(ErrorKind::kIo, fmt::format("nobody has read {}", path));
+    usleep(kLookAgain);
+  }
+}
+
+// Beside where target.name leads, so that a link stays.
+Result<std::unique_ptr<OutputFile>> CreateTemporary(OutputTarget target) {
+  const std::string path = target.name;
+  target.final_path = FollowLinks(path);
+  for (int attempt = 0;; ++attempt) {
+    target.temporary = fmt::format("{}.{}-{}.tmp", target.final_path, getpid(), attempt);
+    auto fd = OpenForWriting(target.temporary, O_RDWR | O_EXCL);
+    if (fd) return std::make_unique<FdOutput>(std::move(*fd), std::move(target));
+    if (access(target.temporary.c_str(), F_OK) != 0 || attempt == 100) {
+      fd.error().message = ErrnoError(errno, "cannot create", path).message;
+      return Fail(std::move(fd.error()));
+    }
+  }
 }
 
 }  // namespace
@@ -285,6 +315,22 @@ Error ErrnoError(int error, const std::string& what, const std::string& file) {
   const std::string reason = std::generic_category().message(error);
   return {KindOfErrno(error), file.empty() ? fmt::format("{}: {}", what, reason)
                                            : fmt::format("{} {}: {}", what, file, reason)};
+}
+
+std::string FollowLinks(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as the kernel
+  std::string at = path;
+  for (int i = 0; i < kMostLinks; ++i) {
+    std::array<char, PATH_MAX> target;
+    const ssize_t n = readlink(at.c_str(), target.data(), target.size());
+    if (n <= 0 || n == static_cast<ssize_t>(target.size())) return at;
+    const std::string leads_to(target.data(), static_cast<size_t>(n));
+    const size_t slash = at.rfind('/');
+    at = leads_to.starts_with('/') || slash == std::string::npos
+             ? leads_to
+             : at.substr(0, slash + 1) + leads_to;
+  }
+  return path;
 }
 
 Result<std::unique_ptr<FileSource>> OpenSource(const std::string& path) {
@@ -373,23 +419,22 @@ Result<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path) 
     target.flush_on_close = true;
     return std::make_unique<FdOutput>(std::move(fd), std::move(target));
   }
-  target.final_path = ResolveLinks(path);
-  for (int attempt = 0;; ++attempt) {
-    target.temporary = fmt::format("{}.{}-{}.tmp", target.final_path, getpid(), attempt);
-    auto fd = OpenForWriting(target.temporary, O_RDWR | O_EXCL);
-    if (fd) return std::make_unique<FdOutput>(std::move(*fd), std::move(target));
-    if (access(target.temporary.c_str(), F_OK) != 0 || attempt == 100) {
-      fd.error().message = ErrnoError(errno, "cannot create", path).message;
-      return Fail(std::move(fd.error()));
-    }
-  }
+  return CreateTemporary(std::move(target));
+}
+
+Result<std::unique_ptr<OutputFile>> OutputFile::CreateBeside(const std::string& path) {
+  OutputTarget target;
+  target.name = path;
+  return CreateTemporary(std::move(target));
 }
 
 Result<std::unique_ptr<OutputFile>> OutputFile::CreateInPlace(const std::string& path) {
   if (path == "-") {
     return std::make_unique<FdOutput>(Fd(STDOUT_FILENO), "standard output");
   }
-  TRY_ASSIGN(Fd fd, OpenForWriting(path, O_RDWR | O_TRUNC));
+  struct stat info = {};
+  const bool is_fifo = stat(path.c_str(), &info) == 0 && S_ISFIFO(info.st_mode);
+  TRY_ASSIGN(Fd fd, is_fifo ? OpenFifo(path) : OpenForWriting(path, O_RDWR | O_TRUNC));
   return std::make_unique<FdOutput>(std::move(fd), path);
 }
 

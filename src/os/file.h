@@ -48,12 +48,15 @@ class OutputFile : public ByteSink {
   // called. What is not a regular file (a device, a FIFO) is written directly, and so is "-", the
   // standard output: its buffer goes out even without Commit().
   static Result<std::unique_ptr<OutputFile>> Create(const std::string& path);
-  // Writes straight into `path`, without a buffer (a recording, which must be readable after a
-  // crash). What was there is replaced.
+  // As Create, for what must be readable after a crash: without a buffer, and after Commit() it may
+  // be written on. Of a regular file only.
+  static Result<std::unique_ptr<OutputFile>> CreateBeside(const std::string& path);
+  // Writes straight into `path`, without a buffer. What was there is replaced. A FIFO is waited for
+  // until somebody reads it, or until SIGINT, SIGTERM or SIGHUP comes, blocked (kIo).
   static Result<std::unique_ptr<OutputFile>> CreateInPlace(const std::string& path);
   // A file without a name, in $TMPDIR or /tmp, or in `folder`: gone when closed.
   static Result<std::unique_ptr<OutputFile>> CreateUnnamed(const std::string& folder = "");
-  // Flushes, and puts the file in place. Nothing may be written afterwards.
+  // Flushes, and puts the file in place. Nothing may be written afterwards, but see CreateBeside.
   virtual Status Commit() = 0;
   // Reads back what was written (unnamed and in-place regular files).
   virtual Result<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) = 0;
@@ -62,6 +65,9 @@ class OutputFile : public ByteSink {
   // Cuts a regular file off at `size`; what is written next goes there.
   virtual Status Truncate(uint64_t size) = 0;
 };
+
+// Where `path` leads if it is a symbolic link, to whatever is or is not there; else `path`.
+std::string FollowLinks(const std::string& path);
 
 // Writes all of `bytes` to a descriptor. The error's message names `file`; a full disk is told as
 // such.

@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <numeric>
+#include <thread>
 
 namespace stackreel::os {
 namespace {
@@ -136,6 +137,54 @@ TEST_F(FileTest, OutputThroughALinkKeepsTheLink) {
   ASSERT_TRUE((*file)->Commit().has_value());
   EXPECT_EQ(*ReadTextFile(Path("real")), "new");
   EXPECT_TRUE(std::filesystem::is_symlink(Path("link")));
+}
+
+TEST_F(FileTest, OutputThroughALinkToNothingMakesWhatItLeadsTo) {
+  std::filesystem::create_directory(Path("folder"));
+  ASSERT_EQ(symlink("folder/second", Path("first").c_str()), 0);
+  ASSERT_EQ(symlink("third", Path("folder/second").c_str()), 0);
+  EXPECT_EQ(FollowLinks(Path("first")), Path("folder/third"));
+  auto file = OutputFile::Create(Path("first"));
+  ASSERT_TRUE(file.has_value());
+  ASSERT_TRUE((*file)->Commit().has_value());
+  EXPECT_TRUE(std::filesystem::is_symlink(Path("first")));
+  EXPECT_TRUE(std::filesystem::is_regular_file(Path("folder/third")));
+  ASSERT_EQ(symlink("loop", Path("loop").c_str()), 0);
+  EXPECT_EQ(FollowLinks(Path("loop")), Path("loop"));
+}
+
+TEST_F(FileTest, WhatIsCreatedBesideIsThereWhenCommittedAndIsWrittenOn) {
+  WriteFile(Path("out"), "old");
+  {
+    auto file = OutputFile::CreateBeside(Path("out"));
+    ASSERT_TRUE(file.has_value());
+    ASSERT_TRUE((*file)->Write(AsBytes("begin")).has_value());
+    EXPECT_EQ(*ReadTextFile(Path("out")), "old");
+    ASSERT_TRUE((*file)->Commit().has_value());
+    EXPECT_EQ(*ReadTextFile(Path("out")), "begin");
+    ASSERT_TRUE((*file)->Write(AsBytes(" end")).has_value());
+    EXPECT_EQ(*ReadTextFile(Path("out")), "begin end");
+  }
+  EXPECT_EQ(CountFiles(), 1u);
+  {
+    auto file = OutputFile::CreateBeside(Path("out"));
+  }
+  EXPECT_EQ(*ReadTextFile(Path("out")), "begin end");
+  EXPECT_EQ(CountFiles(), 1u);
+}
+
+TEST_F(FileTest, AFifoIsWaitedForUntilSomebodyReads) {
+  ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
+  std::thread reader([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(*ReadTextFile(Path("fifo")), "through");
+  });
+  {
+    auto file = OutputFile::CreateInPlace(Path("fifo"));
+    ASSERT_TRUE(file.has_value());
+    ASSERT_TRUE((*file)->Write(AsBytes("through")).has_value());
+  }
+  reader.join();
 }
 
 TEST_F(FileTest, OutputToADeviceIsNotReplaced) {

@@ -500,17 +500,25 @@ Result<RecordSummary> Recording::Run() {
   TRY_ASSIGN(std::thread worker, os::StartThread([&] { worked = processor_->Run(); }));
   Status recorded = StartTarget();
   const bool started = recorded.has_value();
-  if (started) recorded = Loop();
+  // Nothing that was there gives way before.
+  if (started) recorded = processor_->Publish();
+  const bool published = recorded.has_value();
+  if (published) recorded = Loop();
   queue_->Close();
   worker.join();
+  if (!published) {
+    if (!started && child_ != nullptr) return NotExecuted(recorded.error());
+    end_signal_ = SIGTERM;
+    if (started) EndCommand();
+    return Fail(std::move(recorded.error()));
+  }
   const Status finished = processor_->Finish(set_->ReadLost());
   if (options_.buildid_cache) {
     if (const Status kept = KeepImages(processor_->kernel(), processor_->vdsos()); !kept) {
       notice_("kallsyms and the vDSO are not kept: " + kept.error().ToString());
     }
   }
-  if (started) EndCommand();
-  if (!started && child_ != nullptr) return NotExecuted(recorded.error());
+  EndCommand();
   TRY(std::move(recorded));
   return Summarise(worked ? finished : worked);
 }
@@ -537,7 +545,6 @@ RecordSummary Recording::NotExecuted(const Error& error) const {
   RecordSummary summary;
   summary.exec_error = error.ToString();
   summary.exit_code = child_->Wait(/*block=*/false);
-  if (options_.output != "-") unlink(options_.output.c_str());
   return summary;
 }
 

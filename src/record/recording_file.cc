@@ -30,10 +30,9 @@ std::unique_ptr<os::OutputFile> ReserveSpace(const std::string& path) {
 
 }  // namespace
 
-Status KeepOldRecording(const std::string& path, bool switching) {
+Status CheckOutputPath(const std::string& path, bool switching) {
   struct stat info = {};
   if (path == "-" || stat(path.c_str(), &info) != 0) return {};
-  // Never rename what is not a recording: a folder, or a device such as /dev/null.
   if (S_ISDIR(info.st_mode)) {
     return Fail(
         Error(ErrorKind::kUsage, fmt::format("cannot record into {}: it is a directory", path))
@@ -44,10 +43,6 @@ Status KeepOldRecording(const std::string& path, bool switching) {
         Error(ErrorKind::kUsage,
               fmt::format("cannot switch from file to file in {}: it is no regular file", path))
             .WithCure("leave out --switch-output, or name a file with -o"));
-  }
-  if (!S_ISREG(info.st_mode) || info.st_size == 0) return {};
-  if (rename(path.c_str(), (path + ".old").c_str()) != 0) {
-    return Fail(os::ErrnoError(errno, "cannot move the old recording away:", path));
   }
   return {};
 }
@@ -67,7 +62,13 @@ Result<std::unique_ptr<RecordingFile>> RecordingFile::Create(
     const FeatureBytes& early) {
   std::unique_ptr<RecordingFile> out(new RecordingFile);
   out->path_ = path;
-  TRY_ASSIGN(out->file_, os::OutputFile::CreateInPlace(path));
+  struct stat info = {};
+  const bool is_there = path != "-" && stat(path.c_str(), &info) == 0;
+  out->is_pipe_ = path == "-" || (is_there && !S_ISREG(info.st_mode));
+  // An empty file was made for this, with the rights that somebody wanted.
+  out->published_ = out->is_pipe_ || (is_there && info.st_size == 0);
+  TRY_ASSIGN(out->file_, out->published_ ? os::OutputFile::CreateInPlace(path)
+                                         : os::OutputFile::CreateBeside(path));
   out->sink_ = std::make_unique<CountingSink>(*out->file_);
   perfdata::WriterOptions options;
   options.container = out->is_pipe() ? perfdata::Container::kPipe : perfdata::Container::kFile;
@@ -82,6 +83,19 @@ Result<std::unique_ptr<RecordingFile>> RecordingFile::Create(
   out->whole_ = out->sink_->size;
   if (!out->is_pipe()) out->reserve_ = ReserveSpace(path);
   return out;
+}
+
+// Never moves what is not a recording: a folder, or a device such as /dev/null.
+Status RecordingFile::Publish() {
+  if (published_) return {};
+  struct stat info = {};
+  if (stat(path_.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size != 0 &&
+      rename(path_.c_str(), (path_ + ".old").c_str()) != 0) {
+    return Fail(os::ErrnoError(errno, "cannot move the old recording away:", path_));
+  }
+  TRY(file_->Commit());
+  published_ = true;
+  return {};
 }
 
 Status RecordingFile::Write(ByteView record) { return Checked(writer_->WriteEncoded(record)); }
@@ -103,6 +117,7 @@ Status RecordingFile::EndRound() {
 }
 
 Status RecordingFile::Finish(const FeatureBytes& features) {
+  TRY(Checked(writer_->EndRecords()));
   TRY(Checked(writer_->Flush()));
   TRY(Checked(writer_->Finish(features)));
   return file_->Commit();

@@ -14,18 +14,21 @@
 
 namespace stackreel::record {
 
-// Moves a recording that is there already to PATH.old, as perf does. kUsage if `path` is a
-// directory; or if it is a device or a pipe and `switching` (--switch-output renames files).
-Status KeepOldRecording(const std::string& path, bool switching);
+// kUsage if `path` is a directory; or if it is a device or a pipe and `switching` (--switch-output
+// renames files).
+Status CheckOutputPath(const std::string& path, bool switching);
 
 class RecordingFile {
  public:
-  // `path` "-": standard output, in pipe mode. The `early` features go up front, so that they are
-  // there even if nobody finishes the recording.
+  // The file has another name until Publish; without that, nothing is left of it. What is no
+  // regular file, and "-", the standard output, is written directly, in pipe mode. The `early`
+  // features go up front, so that they are there even if nobody finishes the recording.
   static Result<std::unique_ptr<RecordingFile>> Create(const std::string& path,
                                                        int compression_level,
                                                        const std::vector<perfdata::Event>& events,
                                                        const FeatureBytes& early);
+  // Moves a recording that is at `path` to PATH.old, as perf does, and puts this one there.
+  Status Publish();
   // Once one of these has failed, Salvage is all that is left.
   Status Write(ByteView record);
   Status WriteRecord(const perfdata::Record& record);
@@ -40,7 +43,7 @@ class RecordingFile {
   void Salvage(const FeatureBytes& features);
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] bool is_pipe() const { return path_ == "-"; }
+  [[nodiscard]] bool is_pipe() const { return is_pipe_; }
   [[nodiscard]] uint64_t bytes_written() const { return writer_->bytes_written(); }
 
  private:
@@ -66,6 +69,8 @@ class RecordingFile {
   std::unique_ptr<os::OutputFile> reserve_;  // space beside it
   std::unique_ptr<CountingSink> sink_;
   std::unique_ptr<perfdata::Writer> writer_;
+  bool is_pipe_ = false;
+  bool published_ = false;
   uint64_t whole_ = 0;  // bytes up to the end of the last whole record
   bool failed_ = false;
 };

@@ -63,35 +63,58 @@ std::pair<size_t, perfdata::ReadEnd> ReadBack(const std::string& path) {
   return {sink.comms, *end};
 }
 
-TEST_F(RecordingFileTest, OldRecordingsAreMovedAwayAndEmptyFilesAreNot) {
+TEST_F(RecordingFileTest, OldRecordingsStayUntilTheNewOneIsPublished) {
   std::ofstream(Path()) << "old";
-  ASSERT_TRUE(KeepOldRecording(Path(), false).has_value());
-  EXPECT_FALSE(std::filesystem::exists(Path()));
-  EXPECT_EQ(std::filesystem::file_size(Path() + ".old"), 3u);
+  {
+    ASSERT_TRUE(RecordingFile::Create(Path(), 1, {MakeEvent()}, {}).has_value());
+  }
+  EXPECT_EQ(std::filesystem::file_size(Path()), 3u);
+  EXPECT_FALSE(std::filesystem::exists(Path() + ".old"));
+  {
+    auto file = RecordingFile::Create(Path(), 1, {MakeEvent()}, {});
+    ASSERT_TRUE(file.has_value());
+    EXPECT_EQ(std::filesystem::file_size(Path()), 3u);
+    ASSERT_TRUE((*file)->Publish().has_value());
+    EXPECT_EQ(std::filesystem::file_size(Path() + ".old"), 3u);
+    EXPECT_TRUE(ReadBack(Path()).second.unfinished);
+  }
+  const auto entries = std::filesystem::directory_iterator(folder_);
+  EXPECT_EQ(std::distance(begin(entries), end(entries)), 2);
+}
+
+TEST_F(RecordingFileTest, AnEmptyFileIsWrittenWithTheRightsItHas) {
   std::ofstream(Path()) << "";
-  ASSERT_TRUE(KeepOldRecording(Path(), false).has_value());
-  EXPECT_TRUE(std::filesystem::exists(Path()));
-  EXPECT_EQ(std::filesystem::file_size(Path() + ".old"), 3u);
-  EXPECT_TRUE(KeepOldRecording("/dev/null", false).has_value());
-  EXPECT_TRUE(std::filesystem::exists("/dev/null"));
+  std::filesystem::permissions(
+      Path(), std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  auto file = RecordingFile::Create(Path(), 1, {MakeEvent()}, {});
+  ASSERT_TRUE(file.has_value());
+  ASSERT_TRUE((*file)->Publish().has_value());
+  ASSERT_TRUE((*file)->Finish({}).has_value());
+  EXPECT_EQ(std::filesystem::status(Path()).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  EXPECT_FALSE(std::filesystem::exists(Path() + ".old"));
 }
 
 TEST_F(RecordingFileTest, WhatIsNoRecordingIsNeverMovedAway) {
   std::filesystem::create_directory(Path());
-  std::ofstream(Path() + "/file") << "precious";
-  const Status into_directory = KeepOldRecording(Path(), false);
+  const Status into_directory = CheckOutputPath(Path(), false);
   ASSERT_FALSE(into_directory.has_value());
   EXPECT_EQ(into_directory.error().kind, ErrorKind::kUsage);
-  EXPECT_TRUE(std::filesystem::exists(Path() + "/file"));
-  EXPECT_FALSE(std::filesystem::exists(Path() + ".old"));
-  std::filesystem::remove_all(Path());
-  EXPECT_FALSE(KeepOldRecording("/dev/null", true).has_value());
+  EXPECT_FALSE(CheckOutputPath("/dev/null", true).has_value());
+  EXPECT_TRUE(CheckOutputPath("/dev/null", false).has_value());
+  auto file = RecordingFile::Create("/dev/null", 1, {MakeEvent()}, {});
+  ASSERT_TRUE(file.has_value());
+  EXPECT_TRUE((*file)->is_pipe());
+  ASSERT_TRUE((*file)->Publish().has_value());
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  EXPECT_FALSE(std::filesystem::exists("/dev/null.old"));
 }
 
 TEST_F(RecordingFileTest, IsReadableAtEachRoundWithoutBeingFinished) {
   for (const int level : {0, 1}) {
     auto file = RecordingFile::Create(Path(), level, {MakeEvent()}, {});
     ASSERT_TRUE(file.has_value());
+    ASSERT_TRUE((*file)->Publish().has_value());
     for (uint32_t round = 1; round <= 5; ++round) {
       for (uint32_t i = 0; i < 100; ++i) ASSERT_TRUE((*file)->WriteRecord(MakeComm(i)));
       ASSERT_TRUE((*file)->EndRound().has_value());
@@ -105,6 +128,7 @@ TEST_F(RecordingFileTest, IsReadableAtEachRoundWithoutBeingFinished) {
 TEST_F(RecordingFileTest, FinishedFilesAreWhole) {
   auto file = RecordingFile::Create(Path(), 1, {MakeEvent()}, {});
   ASSERT_TRUE(file.has_value());
+  ASSERT_TRUE((*file)->Publish().has_value());
   for (uint32_t i = 0; i < 1000; ++i) ASSERT_TRUE((*file)->WriteRecord(MakeComm(i)));
   ASSERT_TRUE((*file)->Finish(MachineFeatures()).has_value());
   const auto [comms, end] = ReadBack(Path());

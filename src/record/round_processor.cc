@@ -151,7 +151,9 @@ Result<std::unique_ptr<RoundProcessor>> RoundProcessor::Create(
       new RoundProcessor(options, events, queue, executor, counters));
   // Without addresses (kptr_restrict) or /proc there is no kernel image to describe.
   if (auto kernel = ReadKernelImage()) out->kernel_ = std::move(*kernel);
-  TRY(KeepOldRecording(options.path, options.switch_output.enabled()));
+  TRY(CheckOutputPath(options.path, options.switch_output.enabled()));
+  // A link stays, and what it leads to is written, renamed and moved away.
+  if (options.path != "-") out->options_.path = os::FollowLinks(options.path);
   TRY(out->CreateFile());
   return out;
 }
@@ -423,6 +425,7 @@ Status RoundProcessor::SwitchIfDue() {
   switch_requested_ = false;
   TRY(CloseFile());
   TRY(CreateFile());
+  TRY(file_->Publish());
   first_time_ = last_time_ = 0;
   return EmitSnapshot();
 }

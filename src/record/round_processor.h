@@ -60,13 +60,17 @@ struct ProcessorTotals {
 
 class RoundProcessor {
  public:
-  // `events` as the kernel writes them. Creates the file. `queue`, `executor` and `counters` must
-  // outlive it.
+  // `events` as the kernel writes them. Creates the file, see Publish. `queue`, `executor` and
+  // `counters` must outlive it.
   static Result<std::unique_ptr<RoundProcessor>> Create(const ProcessorOptions& options,
                                                         const std::vector<perfdata::Event>& events,
                                                         RoundQueue& queue, Executor& executor,
                                                         Counters& counters);
   ~RoundProcessor();
+
+  // Before a round is pushed, when nothing can keep the recording from starting any more: puts the
+  // file in its place, and a recording that is there out of its way.
+  Status Publish() { return file_->Publish(); }
 
   // On a thread of its own: synthesises what was there before, then takes rounds until the queue
   // is closed and empty. An error is the file's; what comes after it is not written.

@@ -149,6 +149,63 @@ def directory_stays(folder):
           "and stays where it is")
 
 
+def old_recordings_stay(folder):
+    """What cannot start moves nothing away."""
+    path = f"{folder}/stays.data"
+    with open(path, "w", encoding="ascii") as old:
+        old.write("the old one")
+    for args in (["-e", "no-such-event", "--", "true"], ["-p", "999999999"],
+                 ["-m", "1048576", "--", "true"]):
+        run = record("-o", path, *args)
+        check(run.returncode != 0, f"{args[0]} {args[1]} is refused: {run.stderr.strip()[:80]}")
+        check(os.listdir(folder).count("stays.data") == 1 and os.path.getsize(path) == 11
+              and not os.path.exists(path + ".old"), f"{args[0]}: the old recording stays")
+    small = f"{folder}/full"
+    os.mkdir(small)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", small],
+                      stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        print("skipped: may not mount a small tmpfs")
+        return
+    try:
+        path = f"{small}/perf.data"
+        with open(path, "wb") as old:
+            old.write(bytes(60000))
+        run = record("-o", path, "--", "true")
+        check(run.returncode != 0 and "No space left" in run.stderr,
+              f"a full disk is refused: {run.returncode}")
+        check(os.listdir(small) == ["perf.data"], f"full disk at the start: {os.listdir(small)}")
+    finally:
+        subprocess.run(["umount", small], check=False)
+
+
+def links_and_fifos(folder):
+    os.mkdir(f"{folder}/far")
+    link = f"{folder}/link.data"
+    os.symlink("far/real.data", link)
+    for turn in range(2):
+        run = record("-o", link, "--", STORM, "0.3")
+        check(run.returncode == 7, f"through a link: {run.stderr.strip()[:100]}")
+        check(os.path.islink(link) and os.path.isfile(f"{folder}/far/real.data"),
+              f"turn {turn}: the link stays, what it leads to is written")
+        check_whole(link, "through a link", samples_said(run.stderr))
+    check(os.path.exists(f"{folder}/far/real.data.old") and not os.path.lexists(link + ".old"),
+          "the old recording is where the link leads")
+    fifo = f"{folder}/fifo"
+    os.mkfifo(fifo)
+    with open(f"{folder}/fifo.data", "wb") as out, \
+            subprocess.Popen(["cat", fifo], stdout=out) as reader:
+        run = record("-o", fifo, "--", STORM, "0.3")
+        reader.wait(timeout=60)
+    check(run.returncode == 7, f"into a FIFO: {run.stderr.strip()[:100]}")
+    check_whole(f"{folder}/fifo.data", "FIFO", samples_said(run.stderr))
+    waits = subprocess.Popen([STACKREEL, "record", *EVENT, "-o", fifo, "--", "true"],
+                             stderr=subprocess.PIPE, text=True)
+    time.sleep(0.5)
+    waits.send_signal(signal.SIGINT)
+    _, stderr = waits.communicate(timeout=20)
+    check(waits.returncode != 0 and "nobody has read" in stderr, "a FIFO without a reader can be left")
+
+
 def target_goes(folder):
     path = f"{folder}/target.data"
     target = subprocess.Popen([STORM, "2"])
@@ -174,23 +231,23 @@ def killed(folder):
                                     "--", STORM, "30"], stderr=subprocess.DEVNULL,
                                    start_new_session=True)
         # From its first bytes on.
-        while process.poll() is None and not (os.path.exists(path) and os.path.getsize(path) >= 104):
-            time.sleep(0.01)
-        time.sleep(random.uniform(0, 1.5))
+        while process.poll() is None and not os.path.exists(path):
+            time.sleep(0.001)
+        time.sleep(random.choice((random.uniform(0, 0.05), random.uniform(0, 1.5))))
         process.kill()
         process.wait()
         subprocess.run(["pkill", "-KILL", "-s", str(process.pid)], check=False)  # its command
         code, lines, errors = script(path)
         with_samples += bool(lines)
         if len(lines) > 300:  # what lies behind the data of a whole recording is not missed
-            heads = subprocess.run([STACKREEL, "report", "--stdio", "--header", "-i", path],
+            heads = subprocess.run([STACKREEL, "report", "--header", "-i", path],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    timeout=120)
             text = heads.stdout + heads.stderr
             check("# hostname" in text, f"kill {i}: the machine is known")
             check("[unknown]" not in text or "[k]" in text, f"kill {i}: kernel names are known")
             if i % 3 != 2:
-                check("complete" in text, f"kill {i}: completeness is said")
+                check("Complete stacks" in text, f"kill {i}: completeness is said")
         check(code in (0, 4) and "was not finished" in errors,
               f"kill {i}: {len(lines)} samples read, exit {code}, and the loss is said "
               f"{'' if code in (0, 4) else errors.strip()[:200]}")
@@ -238,7 +295,8 @@ if record("-o", "/dev/null", "--", "true").returncode == 125:
     sys.exit(77)
 with tempfile.TemporaryDirectory() as scratch:
     for part in (command_ends, stacks_grow, vdso_is_known, signals_end, limits_end, files_switch,
-                 directory_stays, target_goes, killed, disk_full, pipes):
+                 directory_stays, old_recordings_stay, links_and_fifos, target_goes, killed,
+                 disk_full, pipes):
         part(scratch)
 if failures:
     sys.exit(f"{len(failures)} failed:\n  " + "\n  ".join(failures))
