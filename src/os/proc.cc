@@ -133,6 +133,18 @@ std::vector<uint32_t> ListThreads(uint32_t pid) {
   return NumberedEntries(fmt::format("/proc/{}/task", pid));
 }
 
+std::string FormatCpuList(const std::vector<uint32_t>& cpus) {
+  std::string text;
+  for (size_t i = 0; i < cpus.size();) {
+    size_t last = i;
+    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", cpus[i]);
+    if (last != i) text += fmt::format("-{}", cpus[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
 Result<std::vector<uint32_t>> ParseCpuList(std::string_view text) {
   const std::string whole(text);
   const auto bad = [&whole](std::string_view why) {

@@ -35,6 +35,8 @@ std::vector<uint32_t> ListProcesses();
 std::vector<uint32_t> ListThreads(uint32_t pid);
 // "0-3,8" → CPUs; kUsage if it is not such a list.
 Result<std::vector<uint32_t>> ParseCpuList(std::string_view text);
+// {0, 1, 2, 8} → "0-2,8". `cpus` ascend.
+std::string FormatCpuList(const std::vector<uint32_t>& cpus);
 Result<std::vector<uint32_t>> OnlineCpus();
 // CPUs the machine has, offline ones too.
 uint32_t ConfiguredCpuCount();

@@ -124,5 +124,11 @@ TEST(Vdso, IsAnElfFile) {
   EXPECT_EQ(vdso[1], 'E');
 }
 
+TEST(FormatCpuList, JoinsNeighbours) {
+  EXPECT_EQ(FormatCpuList({}), "");
+  EXPECT_EQ(FormatCpuList({3}), "3");
+  EXPECT_EQ(FormatCpuList({0, 1, 2, 8, 10, 11}), "0-2,8,10-11");
+}
+
 }  // namespace
 }  // namespace stackreel::os

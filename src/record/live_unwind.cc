@@ -126,6 +126,7 @@ Status LiveUnwinder::Flush(const Write& write) {
     if (job.end) {
       ++user_stacks_;
       watch_.Add(job.cut_at);
+      no_stack_ += job.no_stack ? 1 : 0;
       ++ends_[static_cast<size_t>(*job.end)];
     }
     if (job.bad) {
@@ -171,7 +172,8 @@ void LiveUnwinder::UnwindOne(Job& job, Worker& worker, std::vector<uint8_t>& out
     input.max_frames = kMaxFrames;
     end = worker.unwinder.Unwind(input, worker.frames);
     job.end = end;
-    if (input.stack_was_cut && end == StackEnd::kDumpExhausted) {
+    job.no_stack = sample.stack_user.empty() && end == StackEnd::kDumpExhausted;
+    if (!job.no_stack && input.stack_was_cut && end == StackEnd::kDumpExhausted) {
       job.cut_at = static_cast<uint32_t>(sample.stack_user.size());
     }
   }
@@ -199,17 +201,19 @@ uint64_t LiveUnwinder::complete_stacks() const {
 std::map<std::string, uint64_t> LiveUnwinder::StackEnds() const {
   std::map<std::string, uint64_t> ends;
   for (size_t i = 0; i < ends_.size(); ++i) {
-    if (ends_[i] != 0) ends[unwind::StackEndName(static_cast<StackEnd>(i))] = ends_[i];
+    const bool exhausted = static_cast<StackEnd>(i) == StackEnd::kDumpExhausted;
+    const uint64_t count = ends_[i] - (exhausted ? no_stack_ : 0);
+    if (count != 0) ends[unwind::StackEndName(static_cast<StackEnd>(i))] = count;
   }
+  if (no_stack_ != 0) ends["no stack dumped"] = no_stack_;
   return ends;
 }
 
 void LiveUnwinder::CollectCounters(Counters& counters) const {
   for (const auto& worker : workers_) counters.Merge(worker->unwinder.counters());
-  for (size_t i = 0; i < ends_.size(); ++i) {
-    if (static_cast<StackEnd>(i) == StackEnd::kRoot) continue;
-    counters.Add(std::string("record.stack_end.") + unwind::StackEndName(static_cast<StackEnd>(i)),
-                 ends_[i]);
+  for (const auto& [end, count] : StackEnds()) {
+    if (end != unwind::StackEndName(StackEnd::kRoot))
+      counters.Add("record.stack_end." + end, count);
   }
 }
 

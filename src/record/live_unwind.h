@@ -76,7 +76,8 @@ class LiveUnwinder {
   [[nodiscard]] uint64_t user_stacks() const { return user_stacks_; }
   [[nodiscard]] uint64_t complete_stacks() const;
   [[nodiscard]] uint32_t too_small_dump() const { return watch_.TooSmall(); }
-  // Name of each end there was → samples, for the STACK_ENDS feature.
+  // Name of each end there was → samples, for the STACK_ENDS feature. "no stack dumped" is told
+  // apart from "dump exhausted": the task was in exec or exit, or its stack not in memory.
   [[nodiscard]] std::map<std::string, uint64_t> StackEnds() const;
   // By unwind::StackEnd.
   [[nodiscard]] const std::vector<uint64_t>& ends() const { return ends_; }
@@ -91,6 +92,7 @@ class LiveUnwinder {
     uint64_t code_mask = 0;
     std::optional<unwind::StackEnd> end;  // of the user stack, once it was unwound
     uint32_t cut_at = 0;                  // the dump was filled, and the stack reaches beyond it
+    bool no_stack = false;  // nothing was dumped, and more than the sampled pc was wanted
     bool bad = false;
     size_t chunk = 0, offset = 0, size = 0;  // the new record, in chunk_bytes_
   };
@@ -120,6 +122,7 @@ class LiveUnwinder {
   std::vector<Item> items_;
   std::vector<std::vector<uint8_t>> chunk_bytes_;
   uint64_t user_stacks_ = 0;
+  uint64_t no_stack_ = 0;  // of ends_'s kDumpExhausted
   DumpWatch watch_;
   std::vector<uint64_t> ends_;
 };

@@ -265,6 +265,11 @@ Status Recording::Prepare() {
     TRY_ASSIGN(targets_, Targets::Find(options_));
   }
   TRY_ASSIGN(cpus_, os::OnlineCpus());
+  for (const uint32_t cpu : options_.cpus) {
+    if (std::ranges::binary_search(cpus_, cpu)) continue;
+    return Fail(ErrorKind::kNotFound, fmt::format("there is no CPU {} to record; online: {}", cpu,
+                                                  os::FormatCpuList(cpus_)));
+  }
   Target target;
   target.system_wide = options_.system_wide;
   target.tids = targets_.Tids();

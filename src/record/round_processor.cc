@@ -328,10 +328,30 @@ Status RoundProcessor::EndRound() {
     held_.erase(held_.begin());
   }
   TRY(file_->EndRound());
+  return CheckSize();
+}
+
+// Ends the recording, or the file, where it has the size that was asked for. What comes later is
+// not recorded.
+Status RoundProcessor::CheckSize() {
+  records_since_check_ = 0;
+  if (unwinder_) {
+    TRY(unwinder_->Flush([this](ByteView record) { return file_->Write(record); }));
+  }
   if (options_.max_size != 0 && file_->bytes_written() >= options_.max_size) {
     reached_max_size_ = true;
+    return {};
   }
   return SwitchIfDue();
+}
+
+// A round may hold many times the size at which to stop. Samples to be unwound are gathered for all
+// threads, and small once they are.
+Status RoundProcessor::CheckSizeInRound() {
+  constexpr size_t kGathered = 128;
+  const bool limited = options_.max_size != 0 || options_.switch_output.bytes != 0;
+  if (!limited || (unwinder_ && ++records_since_check_ < kGathered)) return {};
+  return CheckSize();
 }
 
 // How stacks ended up to now, once a second: for pipes, and should we be killed.
@@ -346,6 +366,12 @@ Status RoundProcessor::WriteStackEnds() {
 }
 
 Status RoundProcessor::PassOn(ByteView record) {
+  if (reached_max_size_) return {};
+  TRY(WriteInOrder(record));
+  return CheckSizeInRound();
+}
+
+Status RoundProcessor::WriteInOrder(ByteView record) {
   const perfdata::RawRecord raw = AsRaw(record);
   if (raw.record_type() == RecordType::kSample) {
     if (record.size() < 2 * kHeaderSize) return {};

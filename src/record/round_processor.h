@@ -106,6 +106,9 @@ class RoundProcessor {
   Status EndRound();
   Status WriteStackEnds();
   Status PassOn(ByteView record);
+  Status WriteInOrder(ByteView record);
+  Status CheckSize();
+  Status CheckSizeInRound();
   void Observe(const perfdata::Record& record);
   void AddVdsoBuildId(std::span<uint8_t> record);
   Status EmitSynthesized(const perfdata::Record& record);
@@ -141,6 +144,7 @@ class RoundProcessor {
   std::atomic<uint64_t> file_bytes_ = 0;
   ProcessorTotals totals_;
   std::chrono::steady_clock::time_point next_stack_ends_;
+  size_t records_since_check_ = 0;
   uint64_t stack_ends_written_ = 0;  // of how many stacks
 
   mutable std::mutex tasks_mutex_;

@@ -126,6 +126,14 @@ def limits_end(folder):
     run = record("-o", path, "-F", "2000", "--max-size", "30K", "--", STORM, "60")
     check(run.returncode == 0, "a size ends it")
     check_whole(path, "max-size", samples_said(run.stderr))
+    run = record("-o", path, "-F", "10000", "--max-size", "1M", "--unwind=later", "--no-compress",
+                 "--", STORM, "60")
+    check(run.returncode == 0 and os.path.getsize(path) < 1.3e6,
+          f"within a round too: {os.path.getsize(path)} bytes")
+    check_whole(path, "max-size of stacks", samples_said(run.stderr))
+    run = record("-o", path, "-C", "0,7777", "--", "true")
+    check(run.returncode == 125 and "CPU 7777" in run.stderr and "online: 0" in run.stderr,
+          f"a CPU that is not there: {run.stderr.strip()}")
 
 
 def files_switch(folder):
