@@ -132,8 +132,9 @@ void RecordCommand::AddTargetOptions(CLI::App& app) {
 
 void RecordCommand::AddEventOptions(CLI::App& app) {
   app.add_option("-e,--event", options_.events,
-                 "Events to sample: names, rHEX, system:tracepoint, pmu/terms/, each with :u, :k "
-                 "…; cycles unless given, cpu-clock where there is no hardware counter")
+                 "Events to sample: names, rHEX, system:tracepoint (with * too), pmu/terms/, "
+                 "mem:0xADDR[/LEN][:rwx], each with :u, :k …; cycles unless given, cpu-clock where "
+                 "there is no hardware counter")
       ->type_name("EVENT");
   app.add_option("-F,--freq", frequency_, "Samples a second and CPU; max: as many as allowed")
       ->type_name("HZ")

@@ -16,8 +16,11 @@ Result<std::vector<perfdata::Event>> ParseAll(const std::vector<std::string>& te
   for (const std::string& text : texts) {
     TRY_ASSIGN(const std::vector<std::string> names, SplitEventList(text));
     for (const std::string& name : names) {
-      TRY_ASSIGN(perfdata::Event event, ParseEvent(name));
-      events.push_back(std::move(event));
+      TRY_ASSIGN(const std::vector<std::string> matches, ExpandTracepoints(EventFolders(), name));
+      for (const std::string& match : matches) {
+        TRY_ASSIGN(perfdata::Event event, ParseEvent(match));
+        events.push_back(std::move(event));
+      }
     }
   }
   return events;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <fnmatch.h>
 #include <linux/perf_event.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 
 #include "os/file.h"
 #include "os/proc.h"
+#include "record/breakpoint_event.h"
 #include "record/recorder.h"
 
 namespace stackreel::record {
@@ -393,6 +395,35 @@ std::string FindTracefs(const EventFolders& folders) {
   return mounted != folders.tracefs.end() ? *mounted : "";
 }
 
+Result<std::vector<std::string>> ExpandTracepoints(const EventFolders& folders,
+                                                   const std::string& text) {
+  const size_t colon = text.find(':');
+  if (colon == std::string::npos || text.find_first_of("*?[") == std::string::npos ||
+      text.find('/') != std::string::npos) {
+    return std::vector{text};
+  }
+  const size_t end = std::min(text.find(':', colon + 1), text.size());
+  const std::string system_glob = text.substr(0, colon);
+  const std::string name_glob = text.substr(colon + 1, end - colon - 1);
+  const std::string events = FindTracefs(folders) + "/events";
+  std::vector<std::string> found;
+  for (const std::string& system : PmuTerms::ListFolder(events)) {
+    if (fnmatch(system_glob.c_str(), system.c_str(), 0) != 0) continue;
+    for (const std::string& name : PmuTerms::ListFolder(events + "/" + system)) {
+      const std::string folder = events + "/" + system + "/" + name;
+      if (fnmatch(name_glob.c_str(), name.c_str(), 0) != 0 ||
+          !os::ReadNumberFile(folder + "/id")) {  // "enable", "filter" and what cannot be recorded
+        continue;
+      }
+      found.push_back(system + ":" + name + text.substr(end));
+    }
+  }
+  if (found.empty()) {
+    return Fail(ErrorKind::kNotFound, fmt::format("event '{}': no tracepoint matches", text));
+  }
+  return found;
+}
+
 std::vector<std::string> BuiltinEventNames() {
   std::vector<std::string> names;
   for (const NamedEvent& event : kNamedEvents) names.emplace_back(event.name);
@@ -439,7 +470,8 @@ Result<std::vector<std::string>> SplitEventList(std::string_view text) {
                                                  "give them one by one",
                                                  text));
     }
-    if (c == '/') in_terms = !in_terms;
+    const bool in_breakpoint = IsBreakpoint(current);  // its slash comes alone
+    if (c == '/' && !in_breakpoint) in_terms = !in_terms;
     if (c == ',' && !in_terms) {
       events.push_back(std::exchange(current, {}));
     } else {
@@ -458,6 +490,13 @@ Result<std::vector<std::string>> SplitEventList(std::string_view text) {
 
 Result<Event> ParseEventIn(const EventFolders& folders, const std::string& text) {
   if (text.empty()) return Fail(ErrorKind::kUsage, "an event's name is missing");
+  if (IsBreakpoint(text)) {
+    Event event;
+    event.name = text;
+    TRY_ASSIGN(const std::string modifiers, ParseBreakpoint(text, event.attr));
+    TRY(ApplyModifiers(modifiers, text, event.attr));
+    return event;
+  }
   if (text.find('/') != std::string::npos) return ParsePmuEvent(folders, text);
   const size_t colon = std::min(text.find(':'), text.size());
   const std::string name = text.substr(0, colon);

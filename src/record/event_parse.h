@@ -29,12 +29,18 @@ Result<std::vector<std::string>> SplitEventList(std::string_view text);
 //   NAME                 a hardware, software or cache event: cycles, cs, L1-dcache-load-misses
 //   rHEX                 a raw hardware event
 //   SYSTEM:NAME          a tracepoint
+//   mem:ADDR[/LEN][:rwx] a breakpoint, see breakpoint_event.h
 //   PMU/TERM[=N],…/      terms of the PMU's format folder, its named events, config, config1,
 //                        config2, period, freq, name
 // Each may end with modifiers, behind ":" or the last "/": u user, k kernel, h hypervisor,
 // G guest, H host, p precise (up to ppp), P the most precise there is, D pinned, e exclusive,
 // I not when idle.
 Result<perfdata::Event> ParseEventIn(const EventFolders& folders, const std::string& text);
+
+// "sched:sched_*" → the tracepoints that match, as fnmatch(3) has it, with the text's modifiers;
+// any other text → itself. kNotFound if none matches.
+Result<std::vector<std::string>> ExpandTracepoints(const EventFolders& folders,
+                                                   const std::string& text);
 
 // Every name that ParseEventIn knows without a file: for help and for nearest names.
 std::vector<std::string> BuiltinEventNames();

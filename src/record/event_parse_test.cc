@@ -29,6 +29,27 @@ std::string ErrorOf(const std::string& text) {
   return event ? "" : event.error().message;
 }
 
+TEST(ParseEvent, Breakpoints) {
+  const Attr data = MustParse("mem:0x1234");
+  EXPECT_EQ(data.type, 5u);
+  EXPECT_EQ(data.bp_type, 3u);
+  EXPECT_EQ(data.config1, 0x1234u);
+  EXPECT_EQ(data.config2, 4u);
+  const Attr written = MustParse("mem:0x1000/8:w:u");
+  EXPECT_EQ(written.bp_type, 2u);
+  EXPECT_EQ(written.config2, 8u);
+  EXPECT_TRUE(written.Has(perfdata::kAttrExcludeKernel));
+  EXPECT_EQ(MustParse("mem:4096:x").bp_type, 4u);
+  EXPECT_EQ(MustParse("mem:4096:x").config2, sizeof(long));
+  EXPECT_TRUE(MustParse("mem:4096:u").Has(perfdata::kAttrExcludeKernel));
+  EXPECT_THAT(ErrorOf("mem:main"), HasSubstr("no address"));
+  EXPECT_THAT(ErrorOf("mem:0x10/3"), HasSubstr("1, 2, 4 or 8"));
+  EXPECT_THAT(ErrorOf("mem:0x10:rx"), HasSubstr("neither r nor w"));
+  EXPECT_THAT(ErrorOf("mem:0x10:rr"), HasSubstr("no modifier"));
+  EXPECT_THAT(ErrorOf("mem:"), HasSubstr("no address"));
+  EXPECT_THAT(*SplitEventList("mem:0x10/8:w,cs"), ElementsAre("mem:0x10/8:w", "cs"));
+}
+
 TEST(ParseEvent, HardwareSoftwareCacheAndRaw) {
   EXPECT_EQ(MustParse("cycles").type, perfdata::kTypeHardware);
   EXPECT_EQ(MustParse("instructions").config, 1u);
@@ -167,6 +188,28 @@ TEST(NearestNames, BestFirstAndNoneTooFar) {
 
 TEST(BuiltinEventNames, AllParse) {
   for (const std::string& name : BuiltinEventNames()) MustParse(name);
+}
+
+TEST(ExpandTracepoints, FindsWhatMatchesAndCanBeRecorded) {
+  std::string folder = ::testing::TempDir() + "stackreel-tracefs-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  for (const char* name :
+       {"sched/sched_switch", "sched/sched_wakeup", "sched/other", "irq/enter"}) {
+    std::filesystem::create_directories(folder + "/events/" + name);
+    std::ofstream(folder + "/events/" + name + "/id") << "7\n";
+  }
+  std::filesystem::create_directories(folder + "/events/sched/sched_no_id");
+  std::ofstream(folder + "/events/sched/enable") << "0\n";
+  EventFolders folders;
+  folders.tracefs = {folder};
+  const auto expand = [&](const std::string& text) { return *ExpandTracepoints(folders, text); };
+  EXPECT_THAT(expand("sched:sched_*"), ElementsAre("sched:sched_switch", "sched:sched_wakeup"));
+  EXPECT_THAT(expand("s*:*:k"),
+              ElementsAre("sched:other:k", "sched:sched_switch:k", "sched:sched_wakeup:k"));
+  EXPECT_THAT(expand("*:e?ter"), ElementsAre("irq:enter"));
+  EXPECT_THAT(expand("cycles:u"), ElementsAre("cycles:u"));
+  EXPECT_FALSE(ExpandTracepoints(folders, "sched:none*").has_value());
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ void SetRate(Attr& attr, const EventSettings& settings) {
     attr.sample_period_or_freq = 1;
   } else if (settings.period != 0) {
     attr.sample_period_or_freq = settings.period;
-  } else if (IsTracepoint(attr)) {
+  } else if (IsTracepoint(attr) || attr.type == PERF_TYPE_BREAKPOINT) {
     attr.sample_period_or_freq = 1;  // each time it is passed
   } else {
     attr.sample_period_or_freq = settings.frequency;
