@@ -1,7 +1,10 @@
 // stackreel dump: a recording as it is, record by record.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,6 +43,13 @@ class LineOutput {
   ByteSink& sink_;
   std::string text_;
 };
+
+// "2026-11-30 03:38:29 UTC".
+std::string UtcText(std::filesystem::file_time_type time) {
+  const auto since = std::chrono::file_clock::to_sys(time).time_since_epoch();
+  const int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(since).count();
+  return perfdata::DateText(static_cast<uint64_t>(std::max<int64_t>(seconds, 0))) + " UTC";
+}
 
 const perfdata::Attr* AttrOf(const perfdata::Reader& reader, const RawRecord& raw) {
   const std::optional<uint32_t> event = reader.events().IndexOf(raw, reader.endian());
@@ -188,6 +198,16 @@ Status DumpCommand::PrintHeader(const perfdata::Reader& reader, LineOutput& out)
   TRY(out.Line(fmt::format("format: {}, {}-endian",
                            reader.container() == perfdata::Container::kFile ? "file" : "pipe",
                            reader.endian() == Endian::kLittle ? "little" : "big")));
+  if (const std::optional<perfdata::FilePlaces> places = reader.places()) {
+    std::error_code error;
+    const auto written = std::filesystem::last_write_time(input_, error);
+    if (!error) TRY(out.Line("captured on: " + UtcText(written)));
+    TRY(out.Line(fmt::format("attrs: {} of {} bytes at {}", places->attr_count, places->attr_size,
+                             places->attrs_offset)));
+    TRY(out.Line(fmt::format("data: {} bytes at {}", places->data_size, places->data_offset)));
+    TRY(out.Line(
+        fmt::format("features: {} at {}", reader.features().raw.size(), places->features_offset)));
+  }
   for (const std::string& line : perfdata::DescribeFeatures(reader.features(), reader.endian())) {
     TRY(out.Line(line));
   }

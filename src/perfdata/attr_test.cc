@@ -46,6 +46,17 @@ TEST(Attr, GoesThroughBothByteOrders) {
   }
 }
 
+// All versions have a size that is a multiple of 8; what has another is damaged, and ids that
+// follow it would be read from the middle of a word.
+TEST(Attr, SizesThatAreNoMultipleOf8AreRefused) {
+  std::vector<uint8_t> bytes = EncodeAttr(EveryField(), Endian::kLittle);
+  bytes.resize(160);
+  for (uint32_t size = 64; size <= 160; ++size) {
+    StoreUnaligned<uint32_t>(bytes.data() + 4, size, Endian::kLittle);
+    EXPECT_EQ(DecodeAttr(bytes, Endian::kLittle).has_value(), size % 8 == 0) << size;
+  }
+}
+
 // Offsets of linux/perf_event.h.
 TEST(Attr, FieldsLieWhereTheHeaderSays) {
   const std::vector<uint8_t> bytes = EncodeAttr(EveryField(), Endian::kLittle);

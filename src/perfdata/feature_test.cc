@@ -277,7 +277,7 @@ TEST(DescribeFeatures, ShowsEachOne) {
            "AUX data: 2 records of 50 bytes in all",
            "  L1 Data: 32K, 8 ways, 64 sets, lines of 64 bytes, CPUs 0",
            "samples: from 1.000000001 to 2.500000000 s, 1.499999999 s",
-           "  node 0: of 70 blocks, 0-1,3,64",
+           "  node 0: 512 MB, of 70 blocks 0-1,3,64",
            "compressed with zstd, level 3, ratio 49, buffers of 528384 bytes",
            "PMU cpu: max_precise = 3",
            "PMU cpu_atom is that of CPUs 2-3",
@@ -293,6 +293,25 @@ TEST(DescribeFeatures, ShowsEachOne) {
   }
   EXPECT_THAT(lines, Contains(StartsWith("event: cycles, type 0, config 0x0, attr size 64")));
   EXPECT_THAT(lines, Contains(HasSubstr("handle_exit")));
+}
+
+TEST(DescribeFeatures, ClocksAndSizesAreReadable) {
+  const auto text = [](Feature feature, const auto& body) {
+    return DescribeFeature(uint32_t(feature), EncodeFeature(body, Endian::kLittle), Endian::kLittle,
+                           0)
+        .back();
+  };
+  EXPECT_EQ(text(Feature::kClockData, ClockData{1, 1, 1796009907605674000, 13665260892009}),
+            "reference time: 2026-11-30 03:38:27.605674000 UTC is 13665.260892009 s of clock "
+            "monotonic");
+  EXPECT_THAT(text(Feature::kClockData, ClockData{1, 99, 0, 0}), HasSubstr("1970-01-01 00:00:00"));
+  EXPECT_EQ(
+      text(Feature::kMemTopology, MemTopology{1, 0x8000000, {{0, 200, {200, {~0ull, 1, 0, 0}}}}}),
+      "  node 0: 8320 MB, of 200 blocks 0-64");
+  EXPECT_THAT(text(Feature::kMemTopology, MemTopology{1, ~0ull, {{0, 64, {64, {3}}}}}),
+              HasSubstr(" TB, of 64 blocks 0-1"));
+  EXPECT_EQ(DateText(951782400), "2000-02-29 00:00:00");
+  EXPECT_EQ(DateText(UINT64_MAX).substr(0, 5), "32767");
 }
 
 TEST(DescribeFeatures, NamesWhatIsAbsent) {

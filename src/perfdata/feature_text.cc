@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
 #include <iterator>
 
 #include "perfdata/feature_layout.h"
@@ -208,10 +211,24 @@ std::string BitmapRanges(const Bitmap& bitmap, size_t limit) {
   return out;
 }
 
+// "24 GB": `count` blocks of `size` bytes, or what fits 64 bits of that.
+std::string SizeText(uint64_t count, uint64_t size) {
+  constexpr std::array<const char*, 5> kUnits = {"bytes", "kB", "MB", "GB", "TB"};
+  uint64_t bytes = count != 0 && size > UINT64_MAX / count ? UINT64_MAX : count * size;
+  size_t unit = 0;
+  for (; unit + 1 < kUnits.size() && bytes >= 10 * 1024; ++unit) bytes /= 1024;
+  return fmt::format("{} {}", bytes, kUnits[unit]);
+}
+
 Lines Describe(Feature, const MemTopology& body) {
   Lines lines = {fmt::format("memory blocks of {:#x} bytes", body.block_size)};
   for (const MemoryNode& node : body.nodes) {
-    lines.push_back(fmt::format("  node {}: of {} blocks, {}", node.node, node.blocks,
+    uint64_t present = 0;
+    for (const uint64_t word : node.present.words) {
+      present += static_cast<uint64_t>(std::popcount(word));
+    }
+    lines.push_back(fmt::format("  node {}: {}, of {} blocks {}", node.node,
+                                SizeText(present, body.block_size), node.blocks,
                                 BitmapRanges(node.present, 64)));
   }
   return lines;
@@ -221,9 +238,29 @@ Lines Describe(Feature, const ClockidResolution& body) {
   return {fmt::format("clock resolution: {} ns", body.nanoseconds)};
 }
 
+// linux/time.h.
+std::string ClockName(uint32_t clockid) {
+  switch (clockid) {
+    case 0:
+      return "realtime";
+    case 1:
+      return "monotonic";
+    case 4:
+      return "monotonic_raw";
+    case 7:
+      return "boottime";
+    case 11:
+      return "tai";
+    default:
+      return fmt::format("{}", clockid);
+  }
+}
+
 Lines Describe(Feature, const ClockData& body) {
-  return {fmt::format("clock {} at {} s is {} s since 1970", body.clockid, Seconds(body.clockid_ns),
-                      Seconds(body.wall_clock_ns))};
+  return {fmt::format("reference time: {}.{:09} UTC is {} s of clock {}",
+                      DateText(body.wall_clock_ns / 1'000'000'000),
+                      body.wall_clock_ns % 1'000'000'000, Seconds(body.clockid_ns),
+                      ClockName(body.clockid))};
 }
 
 Lines Describe(Feature, const DirFormat& body) {
@@ -327,6 +364,20 @@ Lines Describe(Feature feature, const UnknownFeature& body) {
 }
 
 }  // namespace
+
+// Days to a date as Howard Hinnant's "chrono-Compatible Low-Level Date Algorithms" has it, which is
+// what year_month_day does; its years end at 32767.
+std::string DateText(uint64_t seconds) {
+  constexpr uint64_t kDay = 86400;
+  constexpr uint64_t kLastDay = 11'248'737;  // of the year 32767
+  const std::chrono::sys_days day{
+      std::chrono::days(static_cast<int>(std::min(seconds / kDay, kLastDay)))};
+  const std::chrono::year_month_day date(day);
+  const uint64_t rest = seconds % kDay;
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                     rest / 3600, rest / 60 % 60, rest % 60);
+}
 
 std::vector<std::string> DescribeFeature(uint32_t feature, ByteView bytes, Endian endian,
                                          uint32_t nr_cpus) {

@@ -106,6 +106,9 @@ std::vector<std::string> DescribeFeature(uint32_t feature, ByteView bytes, Endia
 // perf's that are not.
 std::vector<std::string> DescribeFeatures(const Features& features, Endian endian);
 
+// "2026-11-30 03:38:29": seconds since 1970 as a date, UTC.
+std::string DateText(uint64_t seconds);
+
 // Encoders for what a recorder writes.
 std::vector<uint8_t> EncodeString(const std::string& text, Endian endian);
 std::vector<uint8_t> EncodeStringList(const std::vector<std::string>& list, Endian endian);

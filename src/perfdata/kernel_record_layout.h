@@ -41,8 +41,8 @@ inline constexpr auto kLayout<Mmap> =
                  F<PaddedText<8>>("filename", &Mmap::filename, Sensitivity::kPath));
 
 // u32 prot, u32 flags; kernels before 3.16 had the filename in their place. A word that begins like
-// "/path", "//anon" or "[stack]" is no protection, whose bits are in kProtBits.
-inline constexpr uint32_t kProtBits = 0x0300'0fff;  // asm-generic/mman-common.h and arm64's
+// "/path", "//anon" or "[stack]" is no protection, whose bits are 0 to 11, 24 and 25
+// (asm-generic/mman-common.h and arm64's).
 struct ProtAndFlags {
   static constexpr size_t kMembers = 2;
   FieldInfo prot;

@@ -66,6 +66,17 @@ class StreamReader : public Reader {
     return header_.is_pipe() ? Container::kPipe : Container::kFile;
   }
   [[nodiscard]] Endian endian() const override { return header_.endian; }
+  [[nodiscard]] std::optional<FilePlaces> places() const override {
+    if (header_.is_pipe()) return std::nullopt;
+    FilePlaces places;
+    places.attr_size = header_.attr_size;
+    places.attrs_offset = header_.attrs.offset;
+    places.attr_count = header_.attr_size == 0 ? 0 : header_.attrs.size / header_.attr_size;
+    places.data_offset = header_.data.offset;
+    places.data_size = header_.data.size;
+    places.features_offset = EndOf(header_.data);
+    return places;
+  }
   [[nodiscard]] const EventTable& events() const override { return events_; }
   [[nodiscard]] const Features& features() const override { return features_; }
   [[nodiscard]] const Counters& counters() const override { return counters_; }

@@ -67,6 +67,14 @@ class RecordSink {
 
 enum class Container : uint8_t { kFile, kPipe };
 
+// Where a file's header says its parts are.
+struct FilePlaces {
+  uint64_t attr_size = 0;  // of an attr, with the place of its ids
+  uint64_t attrs_offset = 0, attr_count = 0;
+  uint64_t data_offset = 0, data_size = 0;  // 0: the recorder did not end
+  uint64_t features_offset = 0;
+};
+
 // How far reading got.
 struct ReadEnd {
   // Bytes of the file, [start, end), that were no records; behind them reading went on.
@@ -99,6 +107,8 @@ class Reader {
 
   [[nodiscard]] virtual Container container() const = 0;
   [[nodiscard]] virtual Endian endian() const = 0;
+  // Nothing if it is a pipe.
+  [[nodiscard]] virtual std::optional<FilePlaces> places() const = 0;
   [[nodiscard]] virtual const EventTable& events() const = 0;
   [[nodiscard]] virtual const Features& features() const = 0;
   [[nodiscard]] virtual const Counters& counters() const = 0;

@@ -225,6 +225,24 @@ TEST(ReaderTest, ReadsAFileCutAnywhere) {
   }
 }
 
+TEST(ReaderTest, SaysWhereTheFilesPartsAre) {
+  const Bytes bytes = synthetic::FileBytes(SampleBytes(100, 7));
+  MemorySource source(bytes);
+  const auto reader = Reader::Open(source);
+  ASSERT_TRUE(reader);
+  const auto places = (*reader)->places();
+  ASSERT_TRUE(places);
+  EXPECT_EQ(places->attr_size, 128U);
+  EXPECT_EQ(places->attr_count, 1U);
+  EXPECT_EQ(places->attrs_offset, 112U);
+  EXPECT_EQ(places->data_offset, 240U);
+  EXPECT_EQ(places->data_size, 32U);
+  EXPECT_EQ(places->features_offset, 272U);
+  const Bytes piped = PipeBytes(SampleBytes(100, 7));
+  MemorySource pipe(piped);
+  EXPECT_FALSE((*Reader::Open(pipe))->places());
+}
+
 TEST(ReaderTest, StopsAtTextBehindAPipe) {
   Bytes bytes = PipeBytes(SampleBytes(100, 7));
   const size_t end = bytes.size();
@@ -329,6 +347,24 @@ TEST(ReaderTest, TakesFeaturesBeforeAttrsInAPipe) {
   EXPECT_FALSE(reading.reader->features().raw.contains(32));
   EXPECT_THAT(reading.reader->events().events()[0].ids, ElementsAre(200, 201));
   EXPECT_EQ(reading.reader->counters().Get("perfdata.unknown_feature"), 0u);
+}
+
+// HEADER_RESERVED is no feature: nobody can say what it holds.
+TEST(ReaderTest, FeatureNumber0IsUnknown) {
+  ByteWriter zero;
+  zero.U64(0);
+  zero.Text("whatever");
+  const Reading pipe = ReadBytes(
+      PipeBytes(Join({RecordBytes(RecordType::kHeaderFeature, zero.Take()), SampleBytes(100, 7)})));
+  EXPECT_TRUE(pipe.reader->features().raw.empty());
+  EXPECT_EQ(pipe.reader->counters().Get("perfdata.unknown_feature"), 1u);
+  EXPECT_EQ(pipe.end.records, 3u);
+  FileParts parts = TwoEvents();
+  parts.features[0] = Bytes(8, 'x');
+  const Reading file = ReadBytes(FileBytes(parts));
+  EXPECT_FALSE(file.reader->features().raw.contains(0));
+  EXPECT_EQ(file.reader->counters().Get("perfdata.unknown_feature"), 1u);
+  EXPECT_EQ(file.reader->features().hostname, "host") << "those behind it are where they are";
 }
 
 TEST(ReaderTest, KeepsFeaturesWithinTheFile) {

@@ -157,6 +157,24 @@ TEST(Record, Mmap2OfTheFirstKernelsHasNoProtection) {
   }
 }
 
+// A protection may have the bits of a '/' or a '[', but no letter's behind them.
+TEST(Record, Mmap2WithOddProtectionsIsNotOfTheFirstKernels) {
+  for (const uint32_t prot : {0x2fu, 0x5bu, 0x15bu, 0x12fu, 0x2f000000u, 0x5b010000u}) {
+    for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
+      Written mmap(RecordType::kMmap2, 0, endian);
+      mmap.out().Zeros(8 + 24 + 24);
+      mmap.out().U32(prot);
+      mmap.out().U32(2);
+      mmap.out().Text("/bin/cat");
+      mmap.out().Zeros(8);
+      const auto record = mmap.Decode();
+      EXPECT_EQ(std::get<Mmap2>(record->body).filename, "/bin/cat") << prot;
+      EXPECT_EQ(std::get<Mmap2>(record->body).prot, prot);
+      EXPECT_EQ(std::get<Mmap2>(record->body).flags, 2U);
+    }
+  }
+}
+
 TEST(Record, ReadHasEveryLayout) {
   for (uint64_t format = 0; format < 32; ++format) {
     Attr attr;
