@@ -105,7 +105,8 @@ bool JitDump::TakeMove(uint64_t time, ByteReader body) {
   const uint64_t new_start = body.U64();
   const uint64_t size = body.U64();
   const auto moved = by_number_.find(body.U64());
-  if (!body.ok() || new_start + size < new_start || moved == by_number_.end()) return false;
+  if (!body.ok() || size == 0 || new_start + size < new_start || moved == by_number_.end())
+    return false;
   JitCode code = codes_[moved->second];
   code.time = time;
   code.start = new_start;
@@ -129,7 +130,11 @@ bool JitDump::TakeLines(ByteReader body) {
     line.line = body.U32();
     body.Skip(4);
     const std::string_view name = body.CString();
-    if (!body.ok()) return false;
+    if (!body.ok()) {
+      lines_.resize(announced_.first_line);
+      announced_.line_count = 0;
+      return false;
+    }
     if (name != kSameFile) file = name;
     line.file = file;
     lines_.push_back(line);
@@ -172,8 +177,11 @@ void JitDump::Index() {
   by_number_.clear();
   by_svma_.resize(codes_.size());
   std::iota(by_svma_.begin(), by_svma_.end(), 0u);
-  std::stable_sort(by_svma_.begin(), by_svma_.end(),
-                   [this](uint32_t a, uint32_t b) { return codes_[a].offset < codes_[b].offset; });
+  std::stable_sort(by_svma_.begin(), by_svma_.end(), [this](uint32_t a, uint32_t b) {
+    // Of one that was moved in part the whole is found.
+    return std::pair(codes_[a].offset, codes_[a].size) <
+           std::pair(codes_[b].offset, codes_[b].size);
+  });
 }
 
 // A balanced tree laid over the sorted codes: the root of a range is its middle, and knows how far

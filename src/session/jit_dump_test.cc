@@ -137,6 +137,41 @@ TEST(JitDump, BadRecordsAreCounted) {
   EXPECT_EQ(NameAt(*dump, 0x2000, 16), "good too");
 }
 
+TEST(JitDump, LinesOfADamagedRecordAreNoOnes) {
+  FakeJitDump fake;
+  ByteWriter lines(Endian::kLittle);
+  lines.U64(0x1000);
+  lines.U64(3);
+  for (const uint64_t address : {0x1020, 0x1010}) {
+    lines.U64(address);
+    lines.U64(1);
+    lines.Text("a.js");
+    lines.U8(0);
+  }
+  fake.Record(2, 1, lines.Take());  // the third is missing
+  fake.Load(2, 0x1000, 0x40, "f", 0);
+  const std::vector<uint8_t> bytes = fake.Take();
+  const auto dump = JitDump::Parse(bytes);
+  ASSERT_TRUE(dump);
+  EXPECT_EQ(dump->bad_records(), 1U);
+  EXPECT_TRUE(dump->LinesOf(dump->codes()[0]).empty());
+}
+
+TEST(JitDump, CodeThatWasMovedInPartIsFoundWhole) {
+  FakeJitDump fake;
+  fake.Load(1, 0x1000, 0x40, "f", 0);
+  fake.Move(2, 0x1000, 0x2000, 0x10, 0);
+  fake.Move(3, 0x1000, 0x3000, 0, 0);
+  const std::vector<uint8_t> bytes = fake.Take();
+  const auto dump = JitDump::Parse(bytes);
+  ASSERT_TRUE(dump);
+  EXPECT_EQ(dump->bad_records(), 1U) << "of nothing";
+  ASSERT_EQ(dump->codes().size(), 2U);
+  const Svma last(dump->codes()[0].offset + 0x3f);
+  ASSERT_NE(dump->FindBySvma(last), nullptr);
+  EXPECT_EQ(dump->FindBySvma(last)->size, 0x40U);
+}
+
 TEST(JitDump, OtherFilesAreRefused) {
   EXPECT_FALSE(JitDump::Parse({}));
   const std::vector<uint8_t> zeros(64);
