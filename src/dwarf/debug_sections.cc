@@ -15,6 +15,12 @@ ByteView DebugSectionFile::Load(const elf::Image& image, std::string_view name) 
     section = image.FindSection(".z" + std::string(name.substr(1)));
   }
   if (section == nullptr || section->type == SHT_NOBITS) return {};
+  if (layout_) {
+    auto relocated = elf::ReadRelocated(image, *section, *layout_, relocations_not_done_);
+    if (relocated) return loaded_.emplace_back(std::move(*relocated)).view();
+    ++bad_sections_;
+    return {};
+  }
   Result<elf::SectionBytes> bytes = image.ReadSection(*section);
   if (!bytes) {
     ++bad_sections_;
@@ -50,11 +56,7 @@ Result<std::shared_ptr<const DebugSectionFile>> DebugSectionFile::Open(FileImage
   Result<elf::Image> parsed = elf::Image::Parse(out->file_->bytes());
   if (!parsed) return Fail(std::move(parsed.error()).At(name));
   const elf::Image& image = *parsed;
-  if (kind == Kind::kLinked && image.type() == ET_REL) {
-    return Fail(Error(ErrorKind::kUnsupported,
-                      "relocatable file: its debug information has no addresses yet")
-                    .At(name));
-  }
+  if (kind == Kind::kLinked && image.type() == ET_REL) out->layout_.emplace(image);
   const std::string suffix = kind == Kind::kSplit ? ".dwo" : "";
   const auto load = [&](const char* section) { return out->Load(image, section + suffix); };
   DebugSections& sections = out->sections_;
@@ -77,10 +79,13 @@ Result<std::shared_ptr<const DebugSectionFile>> DebugSectionFile::Open(FileImage
     sections.ranges = load(".debug_ranges");
     sections.aranges = load(".debug_aranges");
     out->ReadSupplementaryLink(image);
-    for (const elf::Section& section : image.sections()) {
+    for (size_t i = 0; i < image.sections().size(); ++i) {
+      const elf::Section& section = image.sections()[i];
       if ((section.flags & SHF_ALLOC) == 0 || (section.flags & SHF_EXECINSTR) == 0) continue;
-      if (section.size > UINT64_MAX - section.addr) continue;
-      out->code_.push_back({section.addr, section.addr + section.size});
+      const uint64_t start = out->layout_ ? out->layout_->AddressOf(i) : section.addr;
+      // An empty one may lie where another begins.
+      if (section.size == 0 || section.size > UINT64_MAX - start) continue;
+      out->code_.push_back({start, start + section.size});
     }
     std::sort(out->code_.begin(), out->code_.end(),
               [](const AddressRange& a, const AddressRange& b) { return a.lo < b.lo; });

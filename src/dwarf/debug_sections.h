@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "elf/image.h"
+#include "elf/relocation.h"
 
 namespace stackreel::dwarf {
 
@@ -42,13 +43,15 @@ class DebugSectionFile {
     kSupplementary,  // what dwz moved out of several of these; it has no code, and so no addresses
     kSplit,          // a .dwo or .dwp: ".debug_info.dwo"
   };
-  // Keeps `file`. kNotFound: it has no .debug_info; kUnsupported: it is relocatable (a .o or .ko),
-  // so that addresses in it are not known.
+  // Keeps `file`. Of a relocatable one (a .o or .ko) addresses are those of elf::RelocatableLayout.
+  // kNotFound: it has no .debug_info.
   static Result<std::shared_ptr<const DebugSectionFile>> Open(FileImagePtr file, Kind kind);
 
   [[nodiscard]] const DebugSections& sections() const { return sections_; }
   // The sections that could not be decompressed.
   [[nodiscard]] uint64_t bad_sections() const { return bad_sections_; }
+  // Relocations of a relocatable file that were left undone.
+  [[nodiscard]] uint64_t relocations_not_done() const { return relocations_not_done_; }
   // .debug_cu_index of a package; empty if it is none.
   [[nodiscard]] ByteView package_index() const { return package_index_; }
   [[nodiscard]] const std::optional<SupplementaryLink>& supplementary() const {
@@ -69,8 +72,10 @@ class DebugSectionFile {
   ByteView package_index_;
   BuildId supplementary_id_;
   std::optional<SupplementaryLink> supplementary_;
-  std::vector<AddressRange> code_;  // sorted; empty: not known
+  std::vector<AddressRange> code_;                // sorted; empty: not known
+  std::optional<elf::RelocatableLayout> layout_;  // of a relocatable file
   uint64_t bad_sections_ = 0;
+  uint64_t relocations_not_done_ = 0;
 };
 
 }  // namespace stackreel::dwarf

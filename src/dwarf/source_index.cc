@@ -41,6 +41,7 @@ class DwarfSourceIndex : public SourceIndex {
         split_units_(*file_, loader_.dwo_file, counters_),
         lines_(info_, counters_) {
     counters_.Add("dwarf.bad_section", file_->bad_sections());
+    counters_.Add("dwarf.relocation_not_done", file_->relocations_not_done());
     ranges_left_ = RangeBytes(file_->sections());
   }
 

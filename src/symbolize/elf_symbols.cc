@@ -1,9 +1,11 @@
 // Which entries of an ELF file's symbol tables name code or data.
 #include <elf.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "elf/relocation.h"
 #include "symbolize/plt.h"
 #include "symbolize/symbol_table.h"
 #include "symbolize/symbol_table_builder.h"
@@ -27,12 +29,6 @@ bool HoldsTextOrData(const elf::Section& section) {
 bool Names(const elf::Image& image, const elf::Symbol& symbol, const char* name) {
   if (symbol.section == SHN_UNDEF || symbol.section == SHN_ABS) return false;
   if (name == nullptr || *name == '\0') return false;
-  // In a relocatable file (a kernel module) values count from their section's start. Where .text is
-  // loaded is known; where the others are is not.
-  if (image.type() == ET_REL && (symbol.section >= image.sections().size() ||
-                                 image.sections()[symbol.section].name != ".text")) {
-    return false;
-  }
   const bool arm = image.machine() == EM_ARM || image.machine() == EM_AARCH64;
   if (arm && IsMappingSymbol(name)) return false;
   switch (symbol.type) {
@@ -53,10 +49,14 @@ bool Names(const elf::Image& image, const elf::Symbol& symbol, const char* name)
 
 void AddSymbols(const elf::Image& image, elf::SymbolCursor symbols, SymbolTableBuilder& builder) {
   builder.Reserve(symbols.count());
+  // In a relocatable file (a kernel module) values count from their section's start.
+  std::optional<elf::RelocatableLayout> layout;
+  if (image.type() == ET_REL) layout.emplace(image);
   elf::Symbol symbol;
   const char* name = nullptr;
   while (symbols.NextUnmeasured(&symbol, &name)) {
-    if (!Names(image, symbol, name)) continue;
+    if (!Names(image, symbol, name) || (layout && !layout->IsCode(symbol.section))) continue;
+    if (layout) symbol.value += layout->AddressOf(symbol.section);
     const uint64_t end = symbol.value + symbol.size;
     builder.Add({.start = symbol.value,
                  .end = end < symbol.value ? symbol.value : end,

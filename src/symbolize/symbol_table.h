@@ -40,7 +40,7 @@ class SymbolTable {
 
   // From .symtab of `debug`, else of `main`, else .gnu_debugdata; then .dynsym and PLT stubs of
   // `main`. Either may be null. Their bytes must outlive the table. Of a relocatable file (a kernel
-  // module) only .text has symbols, counted from its start.
+  // module) only code that stays has symbols, where elf::RelocatableLayout has it.
   static SymbolTable FromElf(const elf::Image* main, const elf::Image* debug);
   // /proc/kallsyms text: "ADDRESS TYPE NAME [MODULE]"; `module` (without brackets) empty: the
   // kernel proper. `text` must outlive the table.

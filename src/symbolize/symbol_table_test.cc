@@ -335,13 +335,19 @@ TEST(SymbolTableTest, LaterLinesOfAPerfMapReplaceEarlierOnes) {
   EXPECT_EQ(NameAt(table, 0x101f), "b");
 }
 
-TEST(SymbolTableTest, KernelModulesHaveTextOnly) {
+TEST(SymbolTableTest, KernelModulesHaveCodeThatStaysOnly) {
+  constexpr uint64_t kCode = SHF_ALLOC | SHF_EXECINSTR;
   ElfWriter writer(elf::Class::k64, Endian::kLittle, EM_X86_64, ET_REL);
-  writer.Add({.name = ".text", .bytes = Bytes(0x100)});
-  writer.Add({.name = ".init.text", .bytes = Bytes(0x100)});
-  writer.AddSymbols(SHT_SYMTAB, {{.name = "init_module", .value = 0, .size = 8, .section = 2},
-                                 {.name = "work", .value = 0, .size = 8, .section = 1}});
-  EXPECT_EQ(NameAt(TableOfFile(writer.Take()), 0), "work");
+  writer.Add({.name = ".init.text", .flags = kCode, .bytes = Bytes(0x100)});
+  writer.Add({.name = ".text", .flags = kCode, .bytes = Bytes(0x101)});
+  writer.Add({.name = ".text.unlikely", .flags = kCode, .bytes = Bytes(0x100), .align = 16});
+  writer.AddSymbols(SHT_SYMTAB, {{.name = "init_module", .value = 0, .size = 8, .section = 1},
+                                 {.name = "work", .value = 0, .size = 8, .section = 2},
+                                 {.name = "work.cold", .value = 4, .size = 8, .section = 3}});
+  const auto file = writer.Take();
+  EXPECT_EQ(NameAt(TableOfFile(file), 0), "work");
+  EXPECT_EQ(NameAt(TableOfFile(file), 0x114), "work.cold");
+  EXPECT_EQ(NameAt(TableOfFile(file), 0x210), "");
 }
 
 TEST(DemangleTest, CxxNamesAsPerfPrintsThem) {

@@ -31,7 +31,8 @@ struct ModuleState {
   std::unordered_map<const char*, InternedName> names;  // by where the table has the text
   // What to add to a looked-up address to get one of the table's.
   uint64_t shift = 0;
-  std::string why;  // empty: has symbols
+  uint64_t source_shift = 0;  // the same for `source`
+  std::string why;            // empty: has symbols
   bool table_ready = false;
   bool source_tried = false;
   std::unique_ptr<dwarf::SourceIndex> source;
@@ -79,6 +80,16 @@ std::optional<uint64_t> AddressInElf(const elf::Image& image, std::string_view n
   }
   return std::nullopt;
 }
+
+// What to add to an address that is looked up to get the file's own: nothing but for kernels, which
+// are looked up by actual address.
+uint64_t ShiftInElf(const elf::Image& image, const session::Module& module) {
+  if (!module.is_kernel()) return 0;
+  if (image.type() == ET_REL) return 0 - module.kernel_start.value;  // its code is laid out from 0
+  const std::optional<uint64_t> reference = AddressInElf(image, module.reference_symbol);
+  if (!reference || module.reference_address == 0) return 0;
+  return *reference - module.reference_address;
+}
 }  // namespace
 
 struct Symbolizer::State {
@@ -88,14 +99,14 @@ struct Symbolizer::State {
   ModuleState& ModuleOf(session::ModuleId id, const session::Module& module);
   void LoadTable(const session::Module& module, ModuleState& state);
   void LoadJitDump(ModuleState& state, std::string& damage);
-  void LoadSource(ModuleState& state);
+  void LoadSource(const session::Module& module, ModuleState& state);
   void PassOnCounters(ModuleState& state) const;
   InternedName NameOf(ModuleState& state, const SymbolRange& symbol);
   InternedName NameOfSource(ModuleState& state, const dwarf::SourceFrame& frame);
   StringInterner::Id FileOfSource(ModuleState& state, std::string_view file);
   std::span<const SymbolizedFrame> Look(session::ModuleId id, const session::Module& module,
                                         Svma lookup);
-  void AddSource(ModuleState& state, Svma lookup);
+  void AddSource(const session::Module& module, ModuleState& state, Svma lookup);
   void AddJitLine(ModuleState& state, Svma lookup);
 
   ModuleFileProvider& provider;
@@ -140,11 +151,7 @@ void Symbolizer::State::LoadTable(const session::Module& module, ModuleState& st
     const std::optional<elf::Image> main = ParseImage(files.main, counters, damage);
     const std::optional<elf::Image> debug = ParseImage(files.debug, counters, damage);
     state.table = SymbolTable::FromElf(main ? &*main : nullptr, debug ? &*debug : nullptr);
-    if (main && main->type() == ET_REL) {
-      state.shift = 0 - module.kernel_start.value;  // of .text, which is loaded first
-    } else if (main) {
-      reference = AddressInElf(*main, module.reference_symbol);
-    }
+    if (main) state.shift = ShiftInElf(*main, module);
   }
   if (reference && module.reference_address != 0) {
     state.shift = *reference - module.reference_address;
@@ -171,7 +178,7 @@ void Symbolizer::State::LoadJitDump(ModuleState& state, std::string& damage) {
   state.table = SymbolTable::FromJitDump(*state.jit);
 }
 
-void Symbolizer::State::LoadSource(ModuleState& state) {
+void Symbolizer::State::LoadSource(const session::Module& module, ModuleState& state) {
   state.source_tried = true;
   for (const FileImagePtr& file : {state.files.debug, state.files.main}) {
     if (file == nullptr) continue;
@@ -179,6 +186,9 @@ void Symbolizer::State::LoadSource(ModuleState& state) {
                                           {.lines = options.lines});
     if (index) {
       state.source = std::move(*index);
+      if (const auto image = elf::Image::Parse(file->bytes())) {
+        state.source_shift = ShiftInElf(*image, module);
+      }
       return;
     }
     if (index.error().kind != ErrorKind::kNotFound) counters.Add("symbolize.bad_debug_file");
@@ -225,10 +235,10 @@ StringInterner::Id Symbolizer::State::FileOfSource(ModuleState& state, std::stri
 
 // Adds to `frames`, which has the symbol's frame only, what DWARF knows. The symbol's name stays
 // that of the outermost frame: it is the same in every recording, stripped or not.
-void Symbolizer::State::AddSource(ModuleState& state, Svma lookup) {
-  if (!state.source_tried) LoadSource(state);
+void Symbolizer::State::AddSource(const session::Module& module, ModuleState& state, Svma lookup) {
+  if (!state.source_tried) LoadSource(module, state);
   if (state.source == nullptr) return;
-  const std::vector<dwarf::SourceFrame> sources = state.source->Find(lookup);
+  const std::vector<dwarf::SourceFrame> sources = state.source->Find(lookup + state.source_shift);
   PassOnCounters(state);
   if (sources.empty()) return;
   SymbolizedFrame outer = frames.front();
@@ -285,7 +295,7 @@ std::span<const SymbolizedFrame> Symbolizer::State::Look(session::ModuleId id,
     frames[0].offset = in_table - symbol->start;
   }
   if (state.jit != nullptr && options.lines) AddJitLine(state, in_table);
-  if (options.inlines || options.lines) AddSource(state, in_table);
+  if (options.inlines || options.lines) AddSource(module, state, lookup);
   if (frames.back().function == 0) counters.Add("symbolize.unresolved_address");
   return cache.Insert(id, lookup.value, frames);
 }
