@@ -5,6 +5,7 @@
 
 #include "analyze/deferred_queue.h"
 #include "analyze/fake_recording.h"
+#include "analyze/sample_selector.h"
 #include "session/fake_jit_dump.h"
 
 namespace stackreel::analyze {
@@ -600,6 +601,26 @@ TEST_F(AnalysisTest, SymbolsOfTheKernelThatComeAndGo) {
   recording.Chain({kContextKernel, 0xffffffffc0001010}, kKernelMode);
   EXPECT_THAT(Run(recording),
               ElementsAre("p: k:bpf_prog_0123456789abcdef_count", "p: k:ffffffffc0001010"));
+}
+
+TEST(ShortModuleName, IsAsPerfShortensIt) {
+  using session::ModuleKind;
+  const auto name = [](ModuleKind kind, std::string path, uint32_t pid = 0) {
+    session::Module module;
+    module.key.kind = kind;
+    module.key.path = std::move(path);
+    module.key.pid = pid;
+    return ShortModuleName(module);
+  };
+  EXPECT_EQ(name(ModuleKind::kFile, "/usr/lib/libc.so.6"), "libc.so.6");
+  EXPECT_EQ(name(ModuleKind::kKernel, "[kernel.kallsyms]"), "[kernel.kallsyms]");
+  EXPECT_EQ(name(ModuleKind::kKernelModule, "/lib/modules/6.1/kernel/net/nf-tables.ko.xz"),
+            "[nf_tables]");
+  EXPECT_EQ(name(ModuleKind::kKernelModule, "[nf_tables]"), "[nf_tables]");
+  EXPECT_EQ(name(ModuleKind::kKernelModule, "bpf_prog_0123_f"), "bpf_prog_0123_f");
+  EXPECT_EQ(name(ModuleKind::kJit, "/tmp/perf-12.map", 12), "[JIT] tid 12");
+  EXPECT_EQ(name(ModuleKind::kJit, "/memfd:doublemapper", 12), "memfd:doublemapper");
+  EXPECT_EQ(name(ModuleKind::kJitDump, "/tmp/jit-12.dump", 12), "jit-12.dump");
 }
 
 TEST_F(AnalysisTest, AddressesOfGuestPrograms) {

@@ -93,7 +93,7 @@ class ProfileSink : public AnalysisSink {
 
   void Make(const AnalyzedFrame& frame, Known& known) {
     const session::Module& module = analysis_.session().modules()[frame.module];
-    const std::string_view name = ShortModuleName(module.path());
+    const std::string name = ShortModuleName(module);
     for (size_t i = frame.symbols.size(); i-- > 0;) {
       const SymbolizedFrame& symbol = frame.symbols[i];
       profile::Frame out;
@@ -114,7 +114,7 @@ class ProfileSink : public AnalysisSink {
       known.ids.push_back(profile_.AddFrame(out));
     }
     if (frame.symbols.back().function != 0) return;
-    known.unresolved = &profile_.facts.unresolved_modules[std::string(name)];
+    known.unresolved = &profile_.facts.unresolved_modules[name];
     known.unresolved->why = analysis_.symbolizer().WhyUnresolved(frame.module);
     if (known.unresolved->why.empty()) known.unresolved->why = "no symbol at these addresses";
   }
@@ -123,14 +123,13 @@ class ProfileSink : public AnalysisSink {
   const std::vector<FrameId>& Nowhere(const AnalyzedFrame& frame) {
     profile::Frame out;
     const bool has_module = frame.module != session::kNoModule;
-    const std::string_view name =
-        has_module ? ShortModuleName(analysis_.session().modules()[frame.module].path())
-                   : kUnknownModule;
+    const std::string name =
+        has_module ? ShortModuleName(analysis_.session().modules()[frame.module]) : kUnknownModule;
     out.module = profile_.Intern(name);
     out.address = has_module ? frame.svma.value : frame.address.avma.value;
     out.kernel = frame.kernel;
     one_.assign(1, profile_.AddFrame(out));
-    Profile::Unresolved& unresolved = profile_.facts.unresolved_modules[std::string(name)];
+    Profile::Unresolved& unresolved = profile_.facts.unresolved_modules[name];
     ++unresolved.frames;
     if (unresolved.why.empty()) {
       unresolved.why = has_module ? "symbols were not asked for" : "no mapping at these addresses";

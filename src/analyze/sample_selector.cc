@@ -11,8 +11,17 @@ bool ContainsOrEmpty(const std::vector<uint32_t>& list, uint32_t value) {
 
 }  // namespace
 
-std::string_view ShortModuleName(std::string_view path) {
-  return path.starts_with('[') ? path : path.substr(path.rfind('/') + 1);
+std::string ShortModuleName(const session::Module& module) {
+  const std::string& path = module.path();
+  if (path.starts_with('[')) return path;
+  if (module.key.kind == session::ModuleKind::kKernelModule && path.starts_with('/')) {
+    return "[" + symbolize::KallsymsModule(module) + "]";
+  }
+  const std::string name = path.substr(path.rfind('/') + 1);
+  if (module.key.kind == session::ModuleKind::kJit && name.starts_with("perf-")) {
+    return "[JIT] tid " + std::to_string(module.key.pid);
+  }
+  return name;
 }
 
 bool SampleSelector::Selects(const perfdata::Sample& sample, uint32_t event,
@@ -50,11 +59,10 @@ bool SampleSelector::SelectsFrames(std::span<const AnalyzedFrame> frames,
 bool SampleSelector::MatchesFrame(const AnalyzedFrame& frame, const session::Session& session,
                                   const symbolize::Symbolizer& symbolizer) const {
   if (!filter_.dsos.empty()) {
-    const std::string_view path = frame.module == session::kNoModule
-                                      ? std::string_view("[unknown]")
-                                      : session.modules()[frame.module].path();
-    if (!profile::MatchesAny(path, filter_.dsos) &&
-        !profile::MatchesAny(ShortModuleName(path), filter_.dsos)) {
+    const bool known = frame.module != session::kNoModule;
+    const session::Module* module = known ? &session.modules()[frame.module] : nullptr;
+    if (!profile::MatchesAny(known ? module->path() : "[unknown]", filter_.dsos) &&
+        !(known && profile::MatchesAny(ShortModuleName(*module), filter_.dsos))) {
       return false;
     }
   }

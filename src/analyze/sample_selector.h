@@ -34,7 +34,8 @@ class SampleSelector {
   std::unordered_map<const symbolize::SymbolizedFrame*, bool> frames_;  // by where symbols lie
 };
 
-// "libc.so.6" of "/usr/lib/x86_64-linux-gnu/libc.so.6"; names in brackets stay whole.
-std::string_view ShortModuleName(std::string_view path);
+// As perf shortens names: "libc.so.6" of "/usr/lib/x86_64-linux-gnu/libc.so.6", "[nf_tables]" of
+// "/lib/modules/…/nf_tables.ko.xz", "[JIT] tid 12" of "/tmp/perf-12.map"; names in brackets stay.
+std::string ShortModuleName(const session::Module& module);
 
 }  // namespace stackreel::analyze
