@@ -23,6 +23,16 @@ consteval auto On(Entries... entries) {
   return When(OnSampleBit<kBit>(), entries...);
 }
 
+// The kernel writes the same id twice. Where damage made them differ, IDENTIFIER's stays: it is the
+// one by which the sample's event was found.
+struct IdBehindIdentifier {
+  static void Decode(ByteReader& in, uint64_t& value, const WireScope& scope) {
+    const uint64_t id = in.U64();
+    if ((scope.sample_type() & kSampleIdentifier) == 0) value = id;
+  }
+  static void Encode(ByteWriter& out, const uint64_t& value, const WireScope&) { out.U64(value); }
+};
+
 // u64 count, then that many 64-bit values.
 struct CountedView {
   static void Decode(ByteReader& in, U64Array& value, const WireScope&) {
@@ -161,7 +171,7 @@ inline constexpr auto kLayout<Sample> = LayoutWithout<Sample, 1>(
                    F("tid", &Sample::tid, Sensitivity::kPid)),
     On<kSampleTime>(F("time", &Sample::time, Sensitivity::kTime)),
     On<kSampleAddr>(F("addr", &Sample::addr, Sensitivity::kDataAddress, Display::kHex)),
-    On<kSampleId>(Again(F("id", &Sample::id, Sensitivity::kNone))),
+    On<kSampleId>(Again(F<IdBehindIdentifier>("id", &Sample::id, Sensitivity::kNone))),
     On<kSampleStreamId>(F("stream_id", &Sample::stream_id, Sensitivity::kNone)),
     On<kSampleCpu>(F("cpu", &Sample::cpu, Sensitivity::kNone),
                    F("cpu_reserved", &Sample::cpu_reserved, Sensitivity::kNone)),

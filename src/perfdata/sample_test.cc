@@ -283,5 +283,23 @@ TEST(Sample, WeightStructIsOneWordInBothByteOrders) {
   EXPECT_EQ(sample.weight, 1 | uint64_t{2} << 32 | uint64_t{3} << 48);
 }
 
+TEST(Sample, OfTwoIdsThatDifferTheIdentifierStays) {
+  Attr attr;
+  attr.sample_type = kSampleIdentifier | kSampleId;
+  ByteWriter bytes(Endian::kLittle);
+  bytes.U32(static_cast<uint32_t>(RecordType::kSample));
+  bytes.U32(24u << 16);
+  bytes.U64(7);
+  bytes.U64(8);
+  RawRecord raw;
+  raw.type = static_cast<uint32_t>(RecordType::kSample);
+  raw.bytes = bytes.view();
+  Sample sample;
+  ASSERT_TRUE(DecodeSample(raw, attr, Endian::kLittle, sample));
+  EXPECT_EQ(sample.id, 7U);
+  attr.sample_type = kSampleId;
+  ASSERT_TRUE(DecodeSample(raw, attr, Endian::kLittle, sample));
+}
+
 }  // namespace
 }  // namespace stackreel::perfdata
