@@ -75,7 +75,7 @@ Result<std::string> FindCommand(const std::string& name) {
   for (size_t at = 0; at <= list.size();) {
     const size_t end = std::min(list.find(':', at), list.size());
     const std::string folder = list.substr(at, end - at);
-    const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
+    std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
     if (IsRunnableFile(candidate)) return candidate;
     struct stat info = {};
     if (stat(candidate.c_str(), &info) == 0 && S_ISREG(info.st_mode)) refused = candidate;

@@ -41,7 +41,7 @@ class TreeGrower {
         node_of_frame_(NumberNodes(profile, options.merge_unresolved)) {}
 
   // From each of `roots` down; `weights` says how heavy each stack is.
-  void GrowDown(CallTree& tree, uint32_t at, std::vector<StackId> roots,
+  void GrowDown(CallTree& tree, uint32_t at, const std::vector<StackId>& roots,
                 const StackWeights& weights) {
     std::vector<Cursor> cursors;
     cursors.reserve(roots.size());
@@ -154,6 +154,7 @@ class TreeGrower {
     const size_t count = tree.nodes.size() - first;
     if (count < 2) return;
     std::vector<std::pair<TreeNode, Work>> pairs;
+    pairs.reserve(count);
     const size_t first_work = below.size() - count;
     for (size_t i = 0; i < count; ++i) {
       pairs.emplace_back(tree.nodes[first + i], std::move(below[first_work + i]));
@@ -346,16 +347,18 @@ std::vector<CallTree> MakeRowTrees(const Profile& profile, const Filter& filter,
         grower.GrowUp(tree, 0, std::move(cursors));
         continue;
       }
+      std::vector<StackId> roots;
       const bool whole = graph == RowGraph::kSelfPaths;
       if (whole) {
         row_weights.Clear();
         for (const Cursor& cursor : cursors) row_weights.Add(cursor.stack, cursor.amount);
         row_weights.SumUp();
+        roots = RootsOf(profile, row_weights);
+      } else {
+        roots.reserve(cursors.size());
+        for (const Cursor& cursor : cursors) roots.push_back(cursor.stack);
       }
-      std::vector<StackId> roots;
-      for (const Cursor& cursor : cursors) roots.push_back(cursor.stack);
-      grower.GrowDown(tree, 0, whole ? RootsOf(profile, row_weights) : std::move(roots),
-                      whole ? row_weights : weights);
+      grower.GrowDown(tree, 0, roots, whole ? row_weights : weights);
     }
   }
   return trees;
