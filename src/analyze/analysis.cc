@@ -57,6 +57,7 @@ struct Analysis::State : public perfdata::TimedSink {
   Status FlushBatch();
   uint64_t Symbolize(std::span<AnalyzedFrame> frames);
   AnalyzedFrame LocateInSample(Avma address);
+  void CountMask(const session::PointerMask& mask);
   Status Deliver(const PendingSample& pending, std::vector<AnalyzedFrame>& frames);
   void Locate(PendingSample& pending);
   MapsAtTime MapsOf(const session::AddressSpacePtr& space) { return {space, maps.Get(space)}; }
@@ -86,6 +87,7 @@ struct Analysis::State : public perfdata::TimedSink {
   AnalysisSink* sink = nullptr;
   const PendingSample* delivered = nullptr;  // the one that the sink looks at
   AnalysisResult result;
+  size_t last_mask = 0;  // in result.masks
   std::function<void(uint64_t, uint64_t)>* on_progress = nullptr;
 };
 
@@ -172,7 +174,7 @@ void Analysis::State::Locate(PendingSample& pending) {
         pending.jit->dump, reader.events().events()[pending.event].attr, pending.sample.time);
   }
   pending.arch = unwind::ArchOf(session.machine(), pending.sample.regs_user.abi);
-  pending.code_mask = session.MaskOf(process, &pending.sample).insn;
+  pending.mask = session.MaskOf(process, &pending.sample);
 }
 
 void Analysis::State::OnDeferredChain(const perfdata::TimedRecord& record) {
@@ -288,6 +290,8 @@ Status Analysis::State::Deliver(const PendingSample& pending, std::vector<Analyz
   sample.chain_is_empty = pending.chain_is_empty;
   sample.frames = own;
   sample.user_end = pending.user_end;
+  sample.mask = pending.mask;
+  if (pending.arch == unwind::Arch::kAarch64) CountMask(pending.mask);
   ++result.samples;
   result.frames += own.size();
   if (pending.user_end) {
@@ -301,6 +305,17 @@ Status Analysis::State::Deliver(const PendingSample& pending, std::vector<Analyz
   const Status status = sink->OnSample(sample);
   delivered = nullptr;
   return status;
+}
+
+void Analysis::State::CountMask(const session::PointerMask& mask) {
+  // Nearly always the one of the sample before.
+  if (last_mask >= result.masks.size() || result.masks[last_mask].mask != mask) {
+    const auto known = std::find_if(result.masks.begin(), result.masks.end(),
+                                    [&](const MaskUse& use) { return use.mask == mask; });
+    last_mask = static_cast<size_t>(known - result.masks.begin());
+    if (known == result.masks.end()) result.masks.push_back({mask, 0});
+  }
+  ++result.masks[last_mask].samples;
 }
 
 AnalyzedFrame Analysis::State::LocateInSample(Avma address) {

@@ -46,6 +46,7 @@ struct AnalyzedSample {
   bool chain_is_empty = false;               // but this sample has none: frames is the sampled ip
   std::span<const AnalyzedFrame> frames;     // innermost first: kernel, then user
   std::optional<unwind::StackEnd> user_end;  // set if the user stack was unwound here
+  session::PointerMask mask;                 // arm64: what was taken from its code addresses
 };
 
 struct AnalysisOptions {
@@ -57,6 +58,12 @@ struct AnalysisOptions {
   size_t max_frames = 1024;
 };
 
+// How many samples a mask was used for.
+struct MaskUse {
+  session::PointerMask mask;
+  uint64_t samples = 0;
+};
+
 struct AnalysisResult {
   perfdata::ReadEnd read;
   uint64_t samples = 0;   // given to the sink
@@ -64,6 +71,7 @@ struct AnalysisResult {
   uint64_t lost = 0;      // records that the kernel's buffers had no room for
   uint64_t user_stacks = 0, complete_stacks = 0, frames = 0, unresolved_frames = 0;
   std::vector<uint64_t> ends;  // by StackEnd
+  std::vector<MaskUse> masks;  // arm64 only
 };
 
 class AnalysisSink {

@@ -6,6 +6,7 @@
 #include "analyze/deferred_queue.h"
 #include "analyze/fake_recording.h"
 #include "analyze/sample_selector.h"
+#include "perfdata/pac_mask.h"
 #include "session/fake_jit_dump.h"
 
 namespace stackreel::analyze {
@@ -113,6 +114,78 @@ TEST_F(AnalysisTest, AnUnknownContextDropsTheChain) {
   recording.Chain({kContextUser, kBias + 0x1010, static_cast<uint64_t>(-3000), kBias + 0x2010});
   EXPECT_THAT(Run(recording), ElementsAre(":1: (empty) f1000"));
   EXPECT_EQ(counters_.Get("analyze.bad_chain"), 1U);
+}
+
+constexpr uint64_t kCode48 = 0x002a000000000000;  // a code of 48-bit addresses
+constexpr uint64_t kCode52 = 0x0050000000000000;  // of 52-bit ones
+
+// Whatever is signed is stripped, in both byte orders, by the mask of the highest mapping.
+TEST_F(AnalysisTest, SignedChainsAreStripped) {
+  for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
+    FakeRecording recording({MakeEvent(kChainSample, 1, "e")}, endian);
+    recording.Arch("aarch64");
+    MapProgram(recording);
+    recording.Mmap(1, 0xffff80000000, 0x1000, 0, "[vdso]");
+    recording.Chain({kContextUser, kBias + 0x1010, (kBias + 0x2050) | kCode48, kBias + 0x3050});
+    EXPECT_THAT(Run(recording), ElementsAre(":1: f1000 f2000' f3000'"));
+    ASSERT_THAT(result_.masks, SizeIs(1));
+    EXPECT_EQ(result_.masks[0].mask.insn, 0x007f000000000000u);
+    EXPECT_EQ(result_.masks[0].mask.source, session::MaskSource::kHighestMapping);
+    EXPECT_EQ(result_.masks[0].samples, 1u);
+  }
+}
+
+// Masks change in the middle of a recording and differ by process: by what the sample says
+// (PERF_SAMPLE_ARCH_1), else by the process's record.
+TEST_F(AnalysisTest, EachSampleIsStrippedByItsOwnMask) {
+  for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
+    FakeRecording recording({MakeEvent(kChainSample | perfdata::kSampleArch1, 1, "e")}, endian);
+    recording.Arch("aarch64");
+    const auto add = [&](uint32_t pid, uint64_t mask, uint64_t code) {
+      perfdata::Sample sample;
+      sample.pid = sample.tid = pid;
+      sample.ip = kBias + 0x1010;
+      sample.arch_insn_mask = mask;
+      const auto chain = recording.Words({kContextUser, kBias + 0x1010, (kBias + 0x2050) | code});
+      sample.callchain = perfdata::U64Array(chain, endian);
+      recording.Sample(sample);
+    };
+    for (const uint32_t pid : {1u, 2u}) {
+      MapProgram(recording, pid);
+      recording.Mmap(pid, 0xffff80000000, 0x1000, 0, "[vdso]");
+    }
+    add(1, 0x007f000000000000, kCode48);
+    add(2, 0x0070000000000000, kCode52);
+    add(1, 0x0070000000000000, kCode52);
+    add(2, 0, 0);        // keys off: nothing is signed
+    add(2, 0, kCode48);  // nor taken for an address of the program
+    EXPECT_THAT(Run(recording),
+                ElementsAre(":1: f1000 f2000'", ":2: f1000 f2000'", ":1: f1000 f2000'",
+                            ":2: f1000 f2000'", ":2: f1000 2a555500002050'"));
+    ASSERT_THAT(result_.masks, SizeIs(3));
+    EXPECT_EQ(result_.masks[1].mask.insn, 0x0070000000000000u);
+    EXPECT_EQ(result_.masks[1].samples, 2u);
+    EXPECT_EQ(result_.masks[1].mask.source, session::MaskSource::kSample);
+  }
+}
+
+// The processes' own records: one has 52-bit addresses from some time on, its child too; exec
+// forgets it.
+TEST_F(AnalysisTest, MasksOfProcessesAreKeptOverTime) {
+  FakeRecording recording;
+  recording.Arch("aarch64");
+  MapProgram(recording);
+  recording.Chain({kContextUser, kBias + 0x1010, (kBias + 0x2050) | kCode48});
+  perfdata::PacMask mask;
+  mask.pid = 1;
+  mask.insn_mask = 0x0070000000000000;
+  mask.time = 2;  // the first sample's
+  recording.Add(RecordType::kEventUpdate, 0, perfdata::MakePacMaskUpdate(mask, Endian::kLittle));
+  recording.Chain({kContextUser, kBias + 0x1010, (kBias + 0x2050) | kCode52});
+  recording.Chain({kContextUser, kBias + 0x1010, (kBias + 0x2050) | kCode48});
+  EXPECT_THAT(Run(recording),
+              ElementsAre(":1: f1000 f2000'", ":1: f1000 f2000'", ":1: f1000 a555500002050'"));
+  EXPECT_THAT(result_.masks, SizeIs(2));
 }
 
 TEST_F(AnalysisTest, BranchRecordsInCallStackModeAreTheUserChain) {

@@ -119,7 +119,7 @@ void ChainBuilder::AddSampledChain(PendingSample& pending, std::vector<AnalyzedF
     kind = CodeAddressKind::kReturnAddress;
     if (mode == CpuMode::kUser && user_is_unwound) {
       const bool may_be_signed = pending.arch == unwind::Arch::kAarch64;
-      user_chain_.push_back(may_be_signed ? StripCode(ip, pending.code_mask) : ip);
+      user_chain_.push_back(may_be_signed ? StripCode(ip, pending.mask.insn) : ip);
     } else if (!Full(pending, out)) {
       AddFrame(pending, address, FrameOrigin::kKernelChain, mode, out);
     }
@@ -179,7 +179,7 @@ void ChainBuilder::AddUnwound(PendingSample& pending, std::vector<AnalyzedFrame>
   input.stack = unwind::StackView(Avma(start), sample.stack_user, pending.endian);
   input.stack_was_cut = sample.stack_user.size() == sample.stack_user_size;
   input.maps = pending.user.unwind.get();
-  input.code_mask = pending.code_mask;
+  input.code_mask = pending.mask.insn;
   input.max_frames = options_.max_frames - (out.size() - pending.first_frame);
   unwound_.clear();
   pending.user_end = unwinder_.Unwind(input, unwound_);
@@ -214,7 +214,7 @@ void ChainBuilder::AddFrame(const PendingSample& pending, CodeAddress address, F
   AnalyzedFrame& frame = out.emplace_back();
   if (pending.arch == unwind::Arch::kAarch64) {
     // Frame pointers lead older kernels to addresses as they are signed; so do branch records.
-    address.avma.value = StripCode(address.avma.value, pending.code_mask);
+    address.avma.value = StripCode(address.avma.value, pending.mask.insn);
   }
   frame.address = address;
   frame.origin = origin;

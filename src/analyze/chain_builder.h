@@ -32,7 +32,7 @@ struct PendingSample {
   std::shared_ptr<const JitCodes> jit;
   uint64_t jit_time = 0;
   unwind::Arch arch = unwind::Arch::kX86_64;
-  uint64_t code_mask = 0;
+  session::PointerMask mask;
   Endian endian = Endian::kLittle;
   // The user chain that came later (CALLCHAIN_DEFERRED), if this sample's chain ends in a cookie.
   std::optional<uint64_t> awaited_cookie;

@@ -164,6 +164,9 @@ Result<profile::Profile> MakeProfile(Analysis& analysis, const ProfileOptions& o
     if (result.ends[end] == 0) continue;
     facts.stack_ends[unwind::StackEndName(static_cast<unwind::StackEnd>(end))] = result.ends[end];
   }
+  for (const MaskUse& use : result.masks) {
+    facts.masks[{use.mask.insn, session::MaskSourceName(use.mask.source)}] += use.samples;
+  }
   // Stacks that were unwound while recording: the recorder says how all of them ended together, so
   // nothing is known of a part of them.
   static const std::map<std::string, uint64_t> kUnknown;

@@ -62,6 +62,8 @@ class ScriptCommand : public Command {
         ->check(CLI::IsMember({"text", "json"}))
         ->capture_default_str();
     app.add_flag("--ns", nanoseconds_, "Print times with nine digits");
+    app.add_flag("--show-masks", masks_,
+                 "arm64: print the authentication mask of each sample, and where it is from");
     app.add_option("-o,--output", output_, "Write to FILE; - is standard output")
         ->type_name("FILE")
         ->capture_default_str();
@@ -74,11 +76,13 @@ class ScriptCommand : public Command {
   std::string format_ = "text";
   std::string output_ = "-";
   bool nanoseconds_ = false;
+  bool masks_ = false;
 };
 
 Result<int> ScriptCommand::Run(const GlobalOptions& global) {
   views::ScriptOptions options;
   options.nanoseconds = nanoseconds_;
+  options.masks = masks_;
   if (format_ == "json" && (nanoseconds_ || !fields_.empty())) {
     return Fail(Error(ErrorKind::kUsage,
                       fmt::format("{} is of the text; JSON always has all fields, and times in ns",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "perfdata/pac_mask.h"
 #include "perfdata/rereader.h"
 
 namespace stackreel::perfdata {
@@ -162,6 +163,9 @@ Status RoundSorter::OnRecord(const RawRecord& raw) {
   if (record.event) {
     const std::optional<uint64_t> time = events.TimeOf(raw, state.reader.endian(), *record.event);
     if (time && IsTime(*time)) record.time = *time;
+  }
+  if (const auto time = SideBandTime(raw, state.reader.endian()); time && IsTime(*time)) {
+    record.time = *time;
   }
   if (raw.record_type() == RecordType::kFinishedRound) {
     TRY(state.Flush(state.limit));

@@ -116,6 +116,8 @@ class Profile {
     uint64_t frames = 0, unresolved_frames = 0;
     std::map<std::string, uint64_t> stack_ends;            // StackEndName → samples
     std::map<std::string, Unresolved> unresolved_modules;  // by module name
+    // arm64: authentication mask, and where it is from → samples.
+    std::map<std::pair<uint64_t, std::string>, uint64_t> masks;
     std::vector<std::string> events;
     std::vector<std::string> header;
     Counters counters;

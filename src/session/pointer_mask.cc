@@ -43,6 +43,24 @@ std::optional<PointerMask> MaskFromMetaInfo(ByteView bytes) {
 
 }  // namespace
 
+const char* MaskSourceName(MaskSource source) {
+  switch (source) {
+    case MaskSource::kNone:
+      return "nowhere";
+    case MaskSource::kSample:
+      return "the sample";
+    case MaskSource::kSideBand:
+      return "the process's record";
+    case MaskSource::kHeader:
+      return "the recorder's CPU";
+    case MaskSource::kSimpleperf:
+      return "simpleperf's header";
+    case MaskSource::kHighestMapping:
+      return "the highest mapping";
+  }
+  return "nowhere";
+}
+
 bool LeavesAddresses(const PointerMask& mask, Avma highest_end) {
   if (highest_end.value == 0) return true;
   const uint64_t addresses = (uint64_t{1} << std::bit_width(highest_end.value - 1)) - 1;

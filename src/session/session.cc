@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "perfdata/pac_mask.h"
 #include "session/build_id_index.h"
 #include "session/pointer_mask.h"
 
@@ -26,6 +27,7 @@ bool IsWanted(uint32_t type) {
     case RecordType::kComm:
     case RecordType::kFork:
     case RecordType::kExit:
+    case RecordType::kEventUpdate:  // may carry a mask
     case RecordType::kNamespaces:
     case RecordType::kKsymbol:
     case RecordType::kCgroup:
@@ -104,6 +106,7 @@ struct Session::State {
     return const_cast<AddressSpace&>(*maps);  // all are made non-const
   }
 
+  void OnMask(Session& session, const perfdata::PacMask& mask);
   void OnMmap(Session& session, const MmapEvent& mmap, CpuMode mode);
   void OnUserMmap(Session& session, const MmapEvent& mmap, Process& process);
   void OnKernelMmap(Session& session, const MmapEvent& mmap, bool guest);
@@ -166,11 +169,17 @@ void Session::Apply(const perfdata::Record& record) {
   } else if (const auto* id = std::get_if<perfdata::HeaderBuildId>(&record.body)) {
     state_->OnBuildId(*id);
   } else if (const auto* mask = std::get_if<perfdata::PacMask>(&record.body)) {
-    if (!state_->processes.contains(mask->pid)) {
-      state_->counters.Add("session.mask_of_unknown_process");
+    state_->OnMask(*this, *mask);
+  } else if (const auto* update = std::get_if<perfdata::EventUpdate>(&record.body)) {
+    if (const auto carried = perfdata::PacMaskOf(*update, state_->endian)) {
+      state_->OnMask(*this, *carried);
     }
-    ProcessOf(mask->pid).mask = {mask->insn_mask, mask->data_mask, MaskSource::kSideBand};
   }
+}
+
+void Session::State::OnMask(Session& session, const perfdata::PacMask& mask) {
+  if (!processes.contains(mask.pid)) counters.Add("session.mask_of_unknown_process");
+  session.ProcessOf(mask.pid).mask = {mask.insn_mask, mask.data_mask, MaskSource::kSideBand};
 }
 
 void Session::State::OnMmap(Session& session, const MmapEvent& mmap, CpuMode mode) {

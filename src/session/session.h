@@ -32,6 +32,8 @@ enum class MaskSource : uint8_t {
   kSimpleperf,
   kHighestMapping,
 };
+// "the sample", "the highest mapping", …
+const char* MaskSourceName(MaskSource source);
 struct PointerMask {
   uint64_t insn = 0, data = 0;
   MaskSource source = MaskSource::kNone;

@@ -1,4 +1,5 @@
 // Unwinds stacks of this very process and holds them against glibc's backtrace().
+#include <elf.h>
 #include <execinfo.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -16,6 +17,7 @@
 
 #include "elf/image.h"
 #include "os/file.h"
+#include "os/pointer_authentication.h"
 #include "os/proc.h"
 #include "unwind/unwind.h"
 #include "unwind/x86_64/registers.h"
@@ -83,6 +85,13 @@ class OwnMaps {
   for (size_t i = 0, count = to.size(); i < count; ++i) out[i] = bytes[i];
 }
 
+#if defined(__aarch64__)
+constexpr uint16_t kMachine = EM_AARCH64;
+#else
+constexpr uint16_t kMachine = EM_X86_64;
+#endif
+constexpr uint64_t kAbi64 = 2;  // PERF_SAMPLE_REGS_ABI_64
+
 // Registers, and the stack from sp on.
 struct OwnStack {
   Registers registers;
@@ -91,7 +100,9 @@ struct OwnStack {
 
   [[nodiscard]] UnwindInput Input(const UnwindMaps& maps) const {
     UnwindInput input;
+    input.arch = ArchOf(kMachine, kAbi64);
     input.registers = registers;
+    if (const auto pac = os::LearnPointerAuthentication()) input.code_mask = pac->insn_mask;
     input.stack = StackView(Avma(start), bytes);
     input.maps = &maps;
     return input;
@@ -104,7 +115,7 @@ struct OwnStack {
     if (pthread_getattr_np(pthread_self(), &attributes) != 0) return;
     pthread_attr_getstack(&attributes, &low, &size);
     pthread_attr_destroy(&attributes);
-    start = registers.values[x86_64::kPerfSp];
+    start = registers.values[StackPointerOf(ArchOf(kMachine, kAbi64))];
     const uint64_t end = reinterpret_cast<uint64_t>(low) + size;
     const uint64_t count = end > start ? std::min<uint64_t>(end - start, limit) : limit;
     bytes.resize(count);
@@ -114,6 +125,18 @@ struct OwnStack {
 
 // The state at this place of the function it is inlined into.
 [[gnu::always_inline]] inline void CaptureOwnStack(OwnStack& out, size_t limit = 1 << 16) {
+#if defined(__aarch64__)
+  uint64_t saved[14];
+  asm volatile(
+      "stp x19, x20, [%0]\n\tstp x21, x22, [%0, #16]\n\tstp x23, x24, [%0, #32]\n\t"
+      "stp x25, x26, [%0, #48]\n\tstp x27, x28, [%0, #64]\n\tstp x29, x30, [%0, #80]\n\t"
+      "mov x9, sp\n\tadr x10, .\n\tstp x9, x10, [%0, #96]"
+      :
+      : "r"(saved)
+      : "x9", "x10", "memory");
+  constexpr unsigned kFirst = 19;  // x19-x30, sp, pc are perf's 19 to 32
+  for (unsigned i = 0; i < 14; ++i) out.registers.Set(kFirst + i, saved[i]);
+#else
   uint64_t saved[8];
   asm volatile(
       "lea 0(%%rip), %%rax\n\tmov %%rax, 0(%0)\n\tmov %%rsp, 8(%0)\n\tmov %%rbp, 16(%0)\n\t"
@@ -126,6 +149,7 @@ struct OwnStack {
                                 x86_64::kPerfBx,     x86_64::kPerfR8 + 4, x86_64::kPerfR8 + 5,
                                 x86_64::kPerfR8 + 6, x86_64::kPerfR8 + 7};
   for (unsigned i = 0; i < 8; ++i) out.registers.Set(kPerf[i], saved[i]);
+#endif
   out.CopyFromSp(limit);
 }
 

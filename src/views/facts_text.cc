@@ -62,6 +62,10 @@ std::vector<std::string> FactsLines(const profile::Profile::Facts& facts) {
       }
     }
   }
+  for (const auto& [mask, samples] : facts.masks) {
+    lines.push_back(fmt::format("Authentication mask: {:#018x}, from {} ({} samples)", mask.first,
+                                mask.second, Grouped(samples)));
+  }
   AppendUnresolved(facts, lines);
   return lines;
 }

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -40,6 +42,15 @@ Json FactsJson(const Profile::Facts& facts) {
                {"frames", facts.frames},
                {"unresolved_frames", facts.unresolved_frames},
                {"unresolved_modules", modules}};
+  if (!facts.masks.empty()) {
+    Json masks = Json::array();
+    for (const auto& [mask, samples] : facts.masks) {
+      masks.push_back({{"insn_mask", fmt::format("{:#x}", mask.first)},
+                       {"source", mask.second},
+                       {"samples", samples}});
+    }
+    json["authentication_masks"] = std::move(masks);
+  }
   json["damage"] = facts.damage.empty() ? Json(nullptr) : Text(facts.damage);
   return json;
 }

@@ -80,6 +80,10 @@ Status ScriptFormatter::AppendJson(const AnalyzedSample& sample, std::string& ou
     out += ",\"stack_end\":";
     AppendJsonString(out, unwind::StackEndName(*sample.user_end));
   }
+  if (state_->options.masks && sample.mask.source != session::MaskSource::kNone) {
+    fmt::format_to(to, R"(,"insn_mask":"{:#x}","mask_source":)", sample.mask.insn);
+    AppendJsonString(out, session::MaskSourceName(sample.mask.source));
+  }
   out += "}\n";
   return {};
 }

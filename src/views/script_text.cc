@@ -204,6 +204,10 @@ Status ScriptFormatter::AppendText(const AnalyzedSample& sample, std::string& ou
   if (text.Has(kFieldEvent)) out += format->padded_name;
   if (text.Has(kFieldTrace)) text.Trace(*format, *sample.sample);
   if (text.Has(kFieldAddr)) text.Addr(*format, sample.sample->addr);
+  if (state_->options.masks && sample.mask.source != session::MaskSource::kNone) {
+    fmt::format_to(to, " [mask {:#018x} from {}]", sample.mask.insn,
+                   session::MaskSourceName(sample.mask.source));
+  }
   if (text.Has(kFieldIp)) {
     if (chain) {
       out += '\n';

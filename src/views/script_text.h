@@ -44,6 +44,7 @@ std::vector<std::string> ScriptFieldNames();
 struct ScriptOptions {
   FieldSelection fields;
   bool nanoseconds = false;
+  bool masks = false;  // arm64: the authentication mask of each sample, and where it is from
 };
 
 // Formats the samples of one analysis, one after the other.

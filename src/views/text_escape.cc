@@ -123,7 +123,7 @@ std::string CutTo(std::string_view text, size_t width) {
 
 std::string Grouped(uint64_t n) {
   std::string digits = std::to_string(n);
-  for (size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
+  for (size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, 1, ',');
   return digits;
 }
 

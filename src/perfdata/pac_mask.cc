@@ -1,0 +1,49 @@
+#include "perfdata/pac_mask.h"
+
+#include "base/byte_reader.h"
+#include "base/byte_writer.h"
+#include "perfdata/user_record_layout.h"
+
+namespace stackreel::perfdata {
+namespace {
+
+constexpr size_t kTimeInMask = 16;  // behind version, kind, pid, tid
+
+}  // namespace
+
+EventUpdate MakePacMaskUpdate(const PacMask& mask, Endian endian) {
+  ByteWriter out(endian);
+  EncodeFields(out, mask, WireScope());
+  EventUpdate update;
+  update.type = kUpdatePacMask;
+  update.bytes = out.Take();
+  return update;
+}
+
+std::optional<PacMask> PacMaskOf(const EventUpdate& update, Endian endian) {
+  if (update.type != kUpdatePacMask || update.id != 0) return std::nullopt;
+  ByteReader in(update.bytes, endian);
+  PacMask mask;
+  NoTrace trace;
+  DecodeFields(in, mask, WireScope(), trace);
+  if (!in.ok() || mask.version == 0) return std::nullopt;
+  return mask;
+}
+
+std::optional<uint64_t> SideBandTime(const RawRecord& raw, Endian endian) {
+  constexpr size_t kHeader = 8, kUpdateHead = 16;
+  size_t at = kHeader + kTimeInMask;
+  if (raw.record_type() == RecordType::kEventUpdate) {
+    if (raw.bytes.size() < kHeader + kUpdateHead ||
+        LoadUnaligned<uint64_t>(raw.bytes.data() + kHeader, endian) != kUpdatePacMask) {
+      return std::nullopt;
+    }
+    at += kUpdateHead;
+  } else if (raw.type != kRecordTypePacMask) {
+    return std::nullopt;
+  }
+  if (raw.bytes.size() < at + sizeof(uint64_t)) return std::nullopt;
+  return LoadUnaligned<uint64_t>(raw.bytes.data() + at, endian);
+}
+
+}  // namespace stackreel::perfdata

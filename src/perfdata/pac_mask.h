@@ -1,0 +1,24 @@
+// Stackreel's side-band record: a process's pointer-authentication mask from a time on.
+#pragma once
+
+#include <optional>
+
+#include "perfdata/reader.h"
+#include "perfdata/record.h"
+
+namespace stackreel::perfdata {
+
+// perf 6.1 ends at a record of a type that it does not know, but passes over an EVENT_UPDATE of an
+// unknown kind with id 0, in files and pipes. So the record is written as one, and read as one or
+// as a record of type 60000:
+//   u64 type 60000   u64 id 0   then PacMask's fields (user_record_layout.h)
+inline constexpr uint64_t kUpdatePacMask = 60000;
+EventUpdate MakePacMaskUpdate(const PacMask& mask, Endian endian);
+// Nothing if the update is none, or one that cannot be read.
+std::optional<PacMask> PacMaskOf(const EventUpdate& update, Endian endian);
+
+// The time in a side-band record in either form, which has no trailer to say it; nothing if `raw`
+// is none.
+std::optional<uint64_t> SideBandTime(const RawRecord& raw, Endian endian);
+
+}  // namespace stackreel::perfdata

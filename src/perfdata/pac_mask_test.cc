@@ -1,0 +1,67 @@
+#include "perfdata/pac_mask.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+namespace stackreel::perfdata {
+namespace {
+
+PacMask SomeMask() {
+  PacMask mask;
+  mask.pid = 7;
+  mask.tid = 8;
+  mask.time = 123456789;
+  mask.enabled_keys = 0xf;
+  mask.insn_mask = 0x007f000000000000;
+  mask.data_mask = 0x007f000000000000;
+  mask.source = 1;
+  return mask;
+}
+
+std::vector<uint8_t> Encoded(uint32_t type, RecordBody body, Endian endian) {
+  auto bytes = EncodeRecord(Record{type, 0, std::move(body), {}}, {.endian = endian});
+  EXPECT_TRUE(bytes.has_value());
+  return *bytes;
+}
+
+RawRecord Raw(const std::vector<uint8_t>& bytes, uint32_t type) {
+  RawRecord raw;
+  raw.type = type;
+  raw.bytes = bytes;
+  return raw;
+}
+
+TEST(PacMaskTest, IsCarriedByAnEventUpdateInBothByteOrders) {
+  for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
+    const EventUpdate update = MakePacMaskUpdate(SomeMask(), endian);
+    EXPECT_EQ(update.bytes.size() % 8, 0u);
+    EXPECT_EQ(PacMaskOf(update, endian), SomeMask());
+    const auto bytes = Encoded(static_cast<uint32_t>(RecordType::kEventUpdate), update, endian);
+    EXPECT_EQ(SideBandTime(Raw(bytes, static_cast<uint32_t>(RecordType::kEventUpdate)), endian),
+              123456789u);
+  }
+}
+
+TEST(PacMaskTest, HasItsTimeAsARecordOfItsOwnToo) {
+  const auto bytes = Encoded(kRecordTypePacMask, SomeMask(), Endian::kLittle);
+  EXPECT_EQ(SideBandTime(Raw(bytes, kRecordTypePacMask), Endian::kLittle), 123456789u);
+}
+
+TEST(PacMaskTest, OtherUpdatesAndShortOnesAreNone) {
+  EventUpdate update = MakePacMaskUpdate(SomeMask(), Endian::kLittle);
+  update.bytes.resize(16);
+  EXPECT_EQ(PacMaskOf(update, Endian::kLittle), std::nullopt);
+  const auto bytes =
+      Encoded(static_cast<uint32_t>(RecordType::kEventUpdate), update, Endian::kLittle);
+  EXPECT_EQ(
+      SideBandTime(Raw(bytes, static_cast<uint32_t>(RecordType::kEventUpdate)), Endian::kLittle),
+      std::nullopt);
+  update = MakePacMaskUpdate(SomeMask(), Endian::kLittle);
+  update.type = 3;
+  EXPECT_EQ(PacMaskOf(update, Endian::kLittle), std::nullopt);
+}
+
+}  // namespace
+}  // namespace stackreel::perfdata
