@@ -376,10 +376,13 @@ Result<std::string> ReadTextFile(const std::string& path, size_t limit) {
   if (fstat(fd.get(), &info) == 0 && info.st_size > 0) {
     room = std::min(static_cast<size_t>(info.st_size), limit) + 1;
   }
+  // Some files of tracefs give all at once or the rest never (header_page): the first read has to
+  // be a large one.
   std::string text;
+  text.reserve(room);
   while (true) {
     const size_t old_size = text.size();
-    if (text.capacity() == old_size) text.reserve(std::max(room, 2 * old_size));
+    if (text.capacity() == old_size) text.reserve(2 * old_size);
     Result<size_t> n = size_t{0};
     text.resize_and_overwrite(text.capacity(), [&](char* data, size_t size) {
       n = ReadSome(fd.get(), {reinterpret_cast<uint8_t*>(data) + old_size, size - old_size},

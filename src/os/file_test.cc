@@ -109,6 +109,19 @@ TEST_F(FileTest, ReadsFilesOfUnknownSizeToTheirEndAndHoldsTheLimit) {
   EXPECT_FALSE(ReadTextFile(Path("a"), 50'000).has_value());
 }
 
+// As tracefs's header_page: what the first read leaves is gone.
+TEST_F(FileTest, ReadsFilesThatGiveAllAtOnceOrNever) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(pipe2(ends, O_DIRECT | O_CLOEXEC), 0);  // packets
+  const Fd reader(ends[0]);
+  const std::string text(1000, 'x');
+  {
+    const Fd writer(ends[1]);
+    ASSERT_EQ(write(writer.get(), text.data(), text.size()), 1000);
+  }
+  EXPECT_EQ(ReadTextFile("/proc/self/fd/" + std::to_string(reader.get())).value_or(""), text);
+}
+
 TEST_F(FileTest, OutputAppearsOnlyWhenCommitted) {
   WriteFile(Path("out"), "old");
   {
