@@ -10,9 +10,6 @@
 namespace stackreel::unwind::aarch64 {
 namespace {
 
-// More different rules than any set of real binaries has; beyond it the cache starts anew.
-constexpr size_t kMaxRules = size_t{1} << 18;
-
 FastRule Only(FastKind kind) {
   FastRule rule;
   rule.kind = kind;
@@ -46,40 +43,11 @@ FastRule MakeRule(const UnwindMapping& mapping, uint64_t pc, bool exact, Counts&
 
 }  // namespace
 
-uint32_t FastUnwinder::MissRule(const UnwindInput& input, const State& state) {
-  ++counts_.cache_misses;
-  const uint64_t lookup = state.exact ? state.pc : state.pc - 1;
-  if (last_mapping_ == nullptr || lookup < last_mapping_->start || lookup >= last_mapping_->end) {
-    last_mapping_ = input.maps->Find(lookup);
-  }
-  const UnwindMapping* mapping = last_mapping_;
-  const uint32_t tag = tag_ | static_cast<uint32_t>(state.exact);
-  PcCache::Entry& entry = cache_.At(state.pc);
-  PcCache::Origin& known_origin = cache_.OriginAt(state.pc);
-  PcCache::Origin origin;
-  FastRule rule = Only(FastKind::kNoMapping);
-  if (mapping != nullptr && mapping->executable) {
-    if (mapping->module != nullptr) origin = {mapping->module->serial(), mapping->bias};
-    const bool holds_still = entry.tag != 0 && ((entry.tag ^ tag) & 1) == 0 &&
-                             entry.pc == state.pc && origin.module_serial != 0 &&
-                             known_origin == origin;
-    if (holds_still) {
-      entry.tag = tag;
-      return entry.rule;
-    }
-    rule = MakeRule(*mapping, state.pc, state.exact, counts_);
-  }
-  known_origin = origin;
-  entry = {state.pc, tag, rules_.Intern(rule)};
-  return entry.rule;
-}
-
-const FastRule& FastUnwinder::FindRule(const UnwindInput& input, const State& state) {
-  const PcCache::Entry& entry = cache_.At(state.pc);
-  if (entry.pc == state.pc && entry.tag == (tag_ | static_cast<uint32_t>(state.exact))) {
-    return rules_[entry.rule];
-  }
-  return rules_[MissRule(input, state)];
+const FastRule& FastUnwinder::FindRule(const State& state) {
+  return rules_.Find(state.pc, state.exact, counts_, [&](const UnwindMapping* mapping) {
+    if (mapping == nullptr) return Only(FastKind::kNoMapping);
+    return MakeRule(*mapping, state.pc, state.exact, counts_);
+  });
 }
 
 // Moves `state` to the caller by CFA, or says how the stack ends here.
@@ -210,12 +178,7 @@ std::optional<StackEnd> FastUnwinder::Apply(const UnwindInput& input, const Fast
 }
 
 std::optional<StackEnd> FastUnwinder::Unwind(const UnwindInput& input, std::vector<Frame>& out) {
-  if (rules_.size() > kMaxRules) {
-    rules_.clear();
-    cache_.Clear();
-  }
-  tag_ = cache_.TagOf(input.maps->version);
-  last_mapping_ = nullptr;
+  rules_.Begin(*input.maps);
   const Registers& registers = input.registers;
   State state{};
   state.pc = StripCode(registers.values[kPerfPc], input.code_mask);
@@ -229,7 +192,7 @@ std::optional<StackEnd> FastUnwinder::Unwind(const UnwindInput& input, std::vect
   state.origin = FrameOrigin::kSampled;
   for (size_t n = 0;; ++n) {
     if (state.pc == 0) return StackEnd::kRoot;
-    const FastRule& rule = FindRule(input, state);
+    const FastRule& rule = FindRule(state);
     if (rule.kind == FastKind::kNoMapping && n != 0) return StackEnd::kNoMapping;
     if (rule.kind == FastKind::kFullRegisters) return std::nullopt;
     if (n == input.max_frames) return StackEnd::kLimit;

@@ -7,8 +7,7 @@
 
 #include "unwind/aarch64/fast_rule.h"
 #include "unwind/counts.h"
-#include "unwind/pc_cache.h"
-#include "unwind/rule_table.h"
+#include "unwind/rule_cache.h"
 #include "unwind/unwind.h"
 
 namespace stackreel::unwind::aarch64 {
@@ -32,18 +31,14 @@ class FastUnwinder {
     bool chain_ended;  // the frame-pointer chain led here, and to 0
     FrameOrigin origin;
   };
-  const FastRule& FindRule(const UnwindInput& input, const State& state);
-  uint32_t MissRule(const UnwindInput& input, const State& state);
+  const FastRule& FindRule(const State& state);
   std::optional<StackEnd> Apply(const UnwindInput& input, const FastRule& rule, State& state);
   std::optional<StackEnd> ApplyCfa(const UnwindInput& input, const FastRule& rule, State& state);
   std::optional<StackEnd> ApplySignal(const UnwindInput& input, State& state);
   std::optional<StackEnd> Fallback(const UnwindInput& input, const FastRule& rule, State& state);
 
   Counts& counts_;
-  PcCache cache_;
-  RuleTable<FastRule> rules_;
-  uint32_t tag_ = 0;                             // of the maps of this call
-  const UnwindMapping* last_mapping_ = nullptr;  // in the maps of this call
+  RuleCache<FastRule> rules_;
 };
 
 }  // namespace stackreel::unwind::aarch64

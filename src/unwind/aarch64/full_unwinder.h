@@ -12,6 +12,7 @@
 #include "unwind/aarch64/registers.h"
 #include "unwind/counts.h"
 #include "unwind/frame_view.h"
+#include "unwind/rule_cache.h"
 #include "unwind/unwind.h"
 
 namespace stackreel::unwind::aarch64 {
@@ -44,18 +45,6 @@ class FullUnwinder {
     std::vector<std::pair<uint8_t, dwarf::RegisterRule>> registers;
     ScannedFrame scanned;
   };
-  struct Key {
-    uint32_t module_serial = 0;
-    bool exact = false;
-    uint64_t svma = 0;
-    friend bool operator==(const Key&, const Key&) = default;
-  };
-  struct KeyHash {
-    size_t operator()(const Key& key) const noexcept {
-      return (key.svma * 2 + static_cast<uint64_t>(key.exact)) * 0x9e3779b97f4a7c15 ^
-             key.module_serial;
-    }
-  };
 
   const Rule& FindRule(const UnwindMapping& mapping, const State& state);
   static Rule MakeRule(const UnwindModule& module, Svma pc, bool exact);
@@ -69,7 +58,7 @@ class FullUnwinder {
                                    State& state);
 
   Counts& counts_;
-  std::unordered_map<Key, Rule, KeyHash> rules_;
+  std::unordered_map<RuleKey, Rule, RuleKeyHash> rules_;
 };
 
 }  // namespace stackreel::unwind::aarch64

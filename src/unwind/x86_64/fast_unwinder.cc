@@ -9,9 +9,6 @@
 namespace stackreel::unwind::x86_64 {
 namespace {
 
-// More different rules than any set of real binaries has; beyond it the cache starts anew.
-constexpr size_t kMaxRules = size_t{1} << 18;
-
 FastRule Only(FastKind kind) {
   FastRule rule;
   rule.kind = kind;
@@ -45,41 +42,11 @@ FastRule MakeRule(const UnwindMapping& mapping, uint64_t pc, bool exact, Counts&
 }  // namespace
 
 template <class Cpu>
-uint32_t FastUnwinder<Cpu>::MissRule(const UnwindInput& input, const State& state) {
-  ++counts_.cache_misses;
-  const uint64_t lookup = state.exact ? state.pc : state.pc - 1;
-  if (last_mapping_ == nullptr || lookup < last_mapping_->start || lookup >= last_mapping_->end) {
-    last_mapping_ = input.maps->Find(lookup);
-  }
-  const UnwindMapping* mapping = last_mapping_;
-  const uint32_t tag = tag_ | static_cast<uint32_t>(state.exact);
-  PcCache::Entry& entry = cache_.At(state.pc);
-  PcCache::Origin& known_origin = cache_.OriginAt(state.pc);
-  PcCache::Origin origin;
-  FastRule rule = Only(FastKind::kNoMapping);
-  if (mapping != nullptr && mapping->executable) {
-    if (mapping->module != nullptr) origin = {mapping->module->serial(), mapping->bias};
-    const bool holds_still = entry.tag != 0 && ((entry.tag ^ tag) & 1) == 0 &&
-                             entry.pc == state.pc && origin.module_serial != 0 &&
-                             known_origin == origin;
-    if (holds_still) {
-      entry.tag = tag;
-      return entry.rule;
-    }
-    rule = MakeRule<Cpu>(*mapping, state.pc, state.exact, counts_);
-  }
-  known_origin = origin;
-  entry = {state.pc, tag, rules_.Intern(rule)};
-  return entry.rule;
-}
-
-template <class Cpu>
-const FastRule& FastUnwinder<Cpu>::FindRule(const UnwindInput& input, const State& state) {
-  const PcCache::Entry& entry = cache_.At(state.pc);
-  if (entry.pc == state.pc && entry.tag == (tag_ | static_cast<uint32_t>(state.exact))) {
-    return rules_[entry.rule];
-  }
-  return rules_[MissRule(input, state)];
+const FastRule& FastUnwinder<Cpu>::FindRule(const State& state) {
+  return rules_.Find(state.pc, state.exact, counts_, [&](const UnwindMapping* mapping) {
+    if (mapping == nullptr) return Only(FastKind::kNoMapping);
+    return MakeRule<Cpu>(*mapping, state.pc, state.exact, counts_);
+  });
 }
 
 // A CFA is kept at `at`, which is not on the stack. The full path can look in files too.
@@ -233,12 +200,7 @@ void FastUnwinder<Cpu>::MoveTo(const Caller& caller, bool chain_ended, State& st
 template <class Cpu>
 std::optional<StackEnd> FastUnwinder<Cpu>::Unwind(const UnwindInput& input,
                                                   std::vector<Frame>& out) {
-  if (rules_.size() > kMaxRules) {
-    rules_.clear();
-    cache_.Clear();
-  }
-  tag_ = cache_.TagOf(input.maps->version);
-  last_mapping_ = nullptr;
+  rules_.Begin(*input.maps);
   needs_full_ = false;
   reads_ = 0;
   const Registers& registers = input.registers;
@@ -253,7 +215,7 @@ std::optional<StackEnd> FastUnwinder<Cpu>::Unwind(const UnwindInput& input,
   for (size_t n = 0;; ++n) {
     if (state.pc == 0) return StackEnd::kRoot;
     if (state.pc == static_cast<typename Cpu::Word>(-1)) return StackEnd::kNoMapping;
-    const FastRule& rule = FindRule(input, state);
+    const FastRule& rule = FindRule(state);
     if (rule.kind == FastKind::kNoMapping && n != 0) {
       if (n != 1 || !RescueInnermost(input, first, state)) return StackEnd::kNoMapping;
       n = 0;

@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "unwind/counts.h"
-#include "unwind/pc_cache.h"
-#include "unwind/rule_table.h"
+#include "unwind/rule_cache.h"
 #include "unwind/unwind.h"
 #include "unwind/x86_64/fallback.h"
 #include "unwind/x86_64/fast_rule.h"
@@ -35,8 +34,7 @@ class FastUnwinder {
     bool chain_ended;  // the frame-pointer chain led here, and to 0
     FrameOrigin origin;
   };
-  const FastRule& FindRule(const UnwindInput& input, const State& state);
-  uint32_t MissRule(const UnwindInput& input, const State& state);
+  const FastRule& FindRule(const State& state);
   std::optional<StackEnd> Apply(const UnwindInput& input, const FastRule& rule, State& state);
   StackEnd OffTheStack(const UnwindInput& input, uint64_t at);
   void NoteRead(uint64_t at) {
@@ -51,14 +49,11 @@ class FastUnwinder {
   void MoveTo(const Caller& caller, bool chain_ended, State& state);
 
   Counts& counts_;
-  PcCache cache_;
-  RuleTable<FastRule> rules_;
+  RuleCache<FastRule> rules_;
   bool needs_full_ = false;
   // Addresses read in this call, the first of them.
   std::array<uint64_t, 256> read_at_;
   size_t reads_ = 0;
-  uint32_t tag_ = 0;                             // of the maps of this call
-  const UnwindMapping* last_mapping_ = nullptr;  // in the maps of this call
 };
 
 }  // namespace stackreel::unwind::x86_64

@@ -10,6 +10,7 @@
 #include "dwarf/cfi.h"
 #include "unwind/counts.h"
 #include "unwind/frame_view.h"
+#include "unwind/rule_cache.h"
 #include "unwind/unwind.h"
 #include "unwind/x86_64/code_scan.h"
 #include "unwind/x86_64/fallback.h"
@@ -46,18 +47,6 @@ class FullUnwinder {
     const SavedRegisters<Cpu>* trampoline = nullptr;
     ScannedFrame scanned;
   };
-  struct Key {
-    uint32_t module_serial = 0;
-    bool exact = false;
-    uint64_t svma = 0;
-    friend bool operator==(const Key&, const Key&) = default;
-  };
-  struct KeyHash {
-    size_t operator()(const Key& key) const noexcept {
-      return (key.svma * 2 + static_cast<uint64_t>(key.exact)) * 0x9e3779b97f4a7c15 ^
-             key.module_serial;
-    }
-  };
 
   const Rule& FindRule(const UnwindMapping& mapping, const State& state);
   Rule MakeRule(const UnwindModule& module, Svma pc, bool exact);
@@ -73,7 +62,7 @@ class FullUnwinder {
   void MoveTo(const Caller& caller, bool chain_ended, State& state);
 
   Counts& counts_;
-  std::unordered_map<Key, Rule, KeyHash> rules_;
+  std::unordered_map<RuleKey, Rule, RuleKeyHash> rules_;
 };
 
 }  // namespace stackreel::unwind::x86_64
