@@ -27,7 +27,7 @@ class TestContext : public ExpressionContext {
 
 Result<uint64_t> Try(std::vector<uint8_t> bytes, std::optional<uint64_t> initial = std::nullopt,
                      unsigned address_size = 8) {
-  static const TestContext context;
+  static const TestContext kContext;
   static std::vector<uint8_t> kept;
   kept = std::move(bytes);
   return Evaluate({.bytes = kept,
@@ -35,7 +35,7 @@ Result<uint64_t> Try(std::vector<uint8_t> bytes, std::optional<uint64_t> initial
                    .address_size = address_size,
                    .initial = initial,
                    .bias = 0x10000},
-                  context);
+                  kContext);
 }
 uint64_t Value(std::vector<uint8_t> bytes, std::optional<uint64_t> initial = std::nullopt,
                unsigned address_size = 8) {

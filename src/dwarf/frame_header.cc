@@ -33,7 +33,8 @@ Result<FrameHeader> FrameHeader::Parse(const FrameSections& sections) {
   }
   header.table_ = reader.Rest();
   header.endian_ = sections.endian;
-  header.count_ = std::min<uint64_t>(*count, header.table_.size() / (2 * header.field_size_));
+  header.count_ =
+      std::min<uint64_t>(*count, header.table_.size() / (size_t{2} * header.field_size_));
   header.base_ = application == kPeDataRelative ? bases.data.value : 0;
   header.address_mask_ = sections.is_64bit ? UINT64_MAX : UINT32_MAX;
   header.is_signed_ = (table_encoding & 0x08) != 0;

@@ -74,13 +74,13 @@ void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
 }
 
 void InstallBusErrorHandler() {
-  static const bool installed = [] {
+  static const bool kInstalled = [] {
     struct sigaction action = {};
     action.sa_sigaction = OnBusError;
     action.sa_flags = SA_SIGINFO;
     return sigaction(SIGBUS, &action, nullptr) == 0;
   }();
-  (void)installed;
+  (void)kInstalled;
 }
 
 // The slot taken, or nothing if the table is full (then a truncated file ends us, as it did).

@@ -14,8 +14,8 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 const BuildId& SomeBuildId() {
-  static const BuildId id = *BuildId::FromHex("00112233445566778899aabbccddeeff01020304");
-  return id;
+  static const BuildId kId = *BuildId::FromHex("00112233445566778899aabbccddeeff01020304");
+  return kId;
 }
 
 // trace-cmd's head with one tracepoint.

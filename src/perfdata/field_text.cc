@@ -11,9 +11,9 @@ namespace {
 // "type=call"; of the flag word of a branch what is set.
 std::string BranchFlagText(uint64_t flags) {
   std::string out;
-  const auto add = [&out](std::string text) {
+  const auto add = [&out](std::string_view text) {
     if (!out.empty()) out += ' ';
-    out += std::move(text);
+    out += text;
   };
   if ((flags & 1) != 0) add("mispredicted");
   if ((flags & 2) != 0) add("predicted");

@@ -14,8 +14,8 @@ inline Record Make(RecordType type, RecordBody body, uint16_t misc = 0) {
 }
 
 inline const BuildId& SomeBuildId() {
-  static const BuildId id = *BuildId::FromHex("00112233445566778899aabbccddeeff01020304");
-  return id;
+  static const BuildId kId = *BuildId::FromHex("00112233445566778899aabbccddeeff01020304");
+  return kId;
 }
 
 inline std::vector<Record> KernelRecords() {

@@ -134,7 +134,8 @@ std::optional<StackEnd> FullUnwinder::ApplySignal(const UnwindInput& input, Stat
   }
   for (unsigned reg = 0; reg < Cpu::kRegisters; ++reg) {
     uint64_t value = 0;
-    if (input.stack.Read64(sp + kSavedX0 + 8 * reg, value)) caller.registers.Set(reg, value);
+    if (input.stack.Read64(sp + kSavedX0 + uint64_t{8} * reg, value))
+      caller.registers.Set(reg, value);
   }
   if (!caller.registers.Has(Cpu::kSp)) return EndOfUnreadable(input, sp + kSavedSp);
   caller.pc = StripCode(caller.pc, input.code_mask);
