@@ -17,7 +17,7 @@ std::string ShortModuleName(const session::Module& module) {
   if (module.key.kind == session::ModuleKind::kKernelModule && path.starts_with('/')) {
     return "[" + symbolize::KallsymsModule(module) + "]";
   }
-  const std::string name = path.substr(path.rfind('/') + 1);
+  std::string name = path.substr(path.rfind('/') + 1);
   if (module.key.kind == session::ModuleKind::kJit && name.starts_with("perf-")) {
     return "[JIT] tid " + std::to_string(module.key.pid);
   }

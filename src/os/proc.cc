@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <charconv>
 #include <memory>
+#include <numeric>
 
 #include "os/file.h"
 
@@ -174,8 +175,8 @@ Result<std::vector<uint32_t>> OnlineCpus() {
   if (auto text = ReadTextFile("/sys/devices/system/cpu/online")) return ParseCpuList(*text);
   // No /sys here: CPUs are numbered from 0 as far as anyone can tell.
   const auto count = static_cast<uint32_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
-  std::vector<uint32_t> cpus;
-  for (uint32_t cpu = 0; cpu < count; ++cpu) cpus.push_back(cpu);
+  std::vector<uint32_t> cpus(count);
+  std::iota(cpus.begin(), cpus.end(), 0);
   return cpus;
 }
 

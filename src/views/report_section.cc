@@ -104,6 +104,7 @@ std::vector<ReportSection> MakeSections(const Profile& profile, const ReportOpti
     events.insert(profile.samples()[i].event);
   }
   std::vector<ReportSection> sections;
+  sections.reserve(events.size());
   for (uint32_t event : events) sections.push_back(MakeSection(profile, options, event));
   return sections;
 }

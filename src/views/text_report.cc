@@ -170,6 +170,7 @@ std::string TextReport(const Profile& profile, const ReportOptions& options) {
   std::string out;
   if (options.header) {
     std::vector<std::string> lines;
+    lines.reserve(profile.facts.header.size());
     for (const std::string& line : profile.facts.header) lines.push_back(Printable(line));
     AppendComments(out, lines, 0);
     out += "#\n";

@@ -22,6 +22,10 @@ using SavedRegisters = std::array<int16_t, Cpu::kRegisters>;
 //   32 bit: mov $173,%eax; int $0x80, or [pop %eax;] mov $119,%eax; int $0x80
 template <class Cpu>
 const SavedRegisters<Cpu>* FindTrampoline(const UnwindModule& module, Svma pc, bool exact);
+template <>
+const SavedRegisters<Cpu64>* FindTrampoline<Cpu64>(const UnwindModule& module, Svma pc, bool exact);
+template <>
+const SavedRegisters<Cpu32>* FindTrampoline<Cpu32>(const UnwindModule& module, Svma pc, bool exact);
 
 template <class Cpu>
 FastRule TrampolineRule(const SavedRegisters<Cpu>& layout) {
