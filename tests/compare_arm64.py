@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Call chains of arm64 recordings with pointer authentication against what the programs do.
 
-usage: compare_arm64.py STACKREEL [CORPUS]      (CORPUS: ../shared/corpus, or $STACKREEL_CORPUS)
+usage: compare_arm64.py STACKREEL [CORPUS [DATA]]   (CORPUS: ../shared/corpus, or $STACKREEL_CORPUS)
 
 Each recording in CORPUS/arm64/data was made by perf on a kernel with pointer authentication; no mask
 is inside. A chain is right if every function of the program was called by one that calls it, deep
 recursions have their depth, and the last frame is where a thread begins; where the dump was too
 small, the chain says so and is right as far as it goes. Beside it stands how many chains of perf's
-own output (CORPUS/arm64/script) pass the same test. At least 99.9 % have to be right."""
+own output (CORPUS/arm64/script) pass the same test. At least 99.9 % have to be right.
+DATA is a folder with other recordings of the same programs, PROGRAM.*.data, to be looked at instead."""
 import collections
 import json
 import os
@@ -159,11 +160,12 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         symbols = pathlib.Path(folder)
         link_files(arm64, symbols)
-        for data in sorted((arm64 / "data").glob("*.data")):
+        folder_of_data = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else arm64 / "data"
+        for data in sorted(folder_of_data.glob("*.data")):
             recording = data.name.removesuffix(".data")
             if recording in NOT_COMPARED:
                 continue
-            program = "deep" if recording == "sys.dwarf" else recording.split(".")[0]
+            program = "deep" if recording.startswith("sys.") else recording.split(".")[0]
             ours = count(program, our_chains(stackreel, data, folder))
             perf = count(program, perf_chains(arm64 / "script" / f"{recording}.txt"))
             print(f"{recording:22} {ours[0]:4} of {ours[1]:4} right   perf {perf[0]:4} of {perf[1]:4}")

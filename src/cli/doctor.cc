@@ -9,9 +9,11 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "os/file.h"
 #include "os/proc.h"
@@ -132,6 +134,32 @@ Check CheckKernelSymbols(const MachineFacts& facts) {
   return check;
 }
 
+// No check, since nothing depends on it: return addresses are stripped whatever the CPU signs.
+Check DescribePointerAuthentication(const MachineFacts& facts) {
+  Check check;
+  check.name = "pointer authentication";
+  if (!facts.pointer_authentication) {
+    check.found = "this CPU or kernel has none";
+    return check;
+  }
+  const os::PointerAuthentication& pac = *facts.pointer_authentication;
+  std::string keys;
+  if (pac.enabled_keys) {
+    constexpr const char* kNames[] = {"IA", "IB", "DA", "DB", "GA"};  // PR_PAC_AP*KEY, by bit
+    for (size_t bit = 0; bit < std::size(kNames); ++bit) {
+      if (((*pac.enabled_keys >> bit) & 1) == 0) continue;
+      keys += keys.empty() ? "" : " ";
+      keys += kNames[bit];
+    }
+    if (keys.empty()) keys = "none";
+  } else {
+    keys = "not told by this kernel";
+  }
+  check.found = fmt::format("{}-bit addresses, mask {:#018x}, keys {}",
+                            std::countr_zero(pac.insn_mask), pac.insn_mask, keys);
+  return check;
+}
+
 Check CheckRing(const MachineFacts& facts) {
   Check check;
   check.name = "ring memory";
@@ -210,6 +238,7 @@ MachineFacts ReadMachineFacts() {
   if (uname(&name) == 0) {
     facts.kernel_release = name.release;
     facts.machine = name.machine;
+    facts.pointer_authentication = os::LearnPointerAuthentication();
   }
   facts.is_root = geteuid() == 0;
   constexpr unsigned kCapPerfmon = 38;
@@ -256,16 +285,18 @@ std::vector<Check> Diagnose(const MachineFacts& facts) {
   Check kernel;
   kernel.name = "kernel";
   kernel.found = facts.kernel_release + " " + facts.machine;
-  if (facts.machine != "x86_64") {
+  const bool is_arm64 = facts.machine == "aarch64";
+  if (facts.machine != "x86_64" && !is_arm64) {
     kernel.state = CheckState::kMissing;
     kernel.essential = true;
-    kernel.effect = "recording works on x86_64 only; recordings can be read anywhere";
+    kernel.effect = "recording works on x86_64 and aarch64; recordings can be read anywhere";
   }
   checks.push_back(kernel);
   checks.push_back(CheckSampling(facts));
   checks.push_back(CheckCounter(facts));
   checks.push_back(CheckScope("kernel part of call chains", facts.kernel_error, 1, facts));
   checks.push_back(CheckScope("whole machine (-a)", facts.system_wide_error, 0, facts));
+  if (is_arm64) checks.push_back(DescribePointerAuthentication(facts));
   checks.push_back(CheckKernelSymbols(facts));
   Check rate;
   rate.name = "highest frequency";

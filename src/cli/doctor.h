@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "os/pointer_authentication.h"
 
 namespace stackreel::cli {
 
@@ -44,6 +45,7 @@ struct MachineFacts {
   bool buildid_dir_writable = false;
   std::string debuginfod_urls;
   bool debuginfod_library = false;
+  std::optional<os::PointerAuthentication> pointer_authentication;  // arm64 that has it
 };
 
 MachineFacts ReadMachineFacts();

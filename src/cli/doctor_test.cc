@@ -42,6 +42,26 @@ TEST(DoctorTest, AGoodMachineHasNothingToCure) {
   }
 }
 
+TEST(DoctorTest, Arm64TellsOfPointerAuthentication) {
+  MachineFacts facts = GoodMachine();
+  facts.machine = "aarch64";
+  EXPECT_EQ(Find(Diagnose(facts), "kernel").state, CheckState::kOk);
+  EXPECT_EQ(Find(Diagnose(facts), "pointer authentication").found, "this CPU or kernel has none");
+  facts.pointer_authentication = os::PointerAuthentication{
+      .enabled_keys = 0x5, .insn_mask = 0x007f000000000000, .data_mask = 0x007f000000000000};
+  EXPECT_EQ(Find(Diagnose(facts), "pointer authentication").found,
+            "48-bit addresses, mask 0x007f000000000000, keys IA DA");
+  facts.pointer_authentication->enabled_keys.reset();
+  EXPECT_THAT(Find(Diagnose(facts), "pointer authentication").found,
+              ::testing::EndsWith("keys not told by this kernel"));
+}
+
+TEST(DoctorTest, OtherMachinesCannotRecord) {
+  MachineFacts facts = GoodMachine();
+  facts.machine = "riscv64";
+  EXPECT_EQ(Find(Diagnose(facts), "kernel").state, CheckState::kMissing);
+}
+
 TEST(DoctorTest, ParanoidTellsValueReadValueNeededAndTheSmallestCureFirst) {
   MachineFacts facts = GoodMachine();
   facts.is_root = false;
