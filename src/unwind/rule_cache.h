@@ -45,10 +45,9 @@ class RuleCache {
     ++counts.cache_misses;
     const uint64_t lookup = exact ? pc : pc - 1;
     if (last_mapping_ == nullptr || lookup < last_mapping_->start || lookup >= last_mapping_->end) {
-      last_mapping_ = maps_->Find(lookup);
+      last_mapping_ = maps_->FindCode(pc, exact);
     }
-    const UnwindMapping* mapping =
-        last_mapping_ != nullptr && last_mapping_->executable ? last_mapping_ : nullptr;
+    const UnwindMapping* mapping = last_mapping_;
     const uint32_t tag = tag_ | static_cast<uint32_t>(exact);
     PcCache::Entry& entry = cache_.At(pc);
     PcCache::Origin& known_origin = cache_.OriginAt(pc);

@@ -161,4 +161,12 @@ const UnwindMapping* UnwindMaps::Find(uint64_t avma) const {
   return avma < it->end ? &*it : nullptr;
 }
 
+const UnwindMapping* UnwindMaps::FindCode(uint64_t pc, bool exact) const {
+  const UnwindMapping* mapping = Find(exact ? pc : pc - 1);
+  if (mapping != nullptr && mapping->executable) return mapping;
+  if (exact) return nullptr;
+  mapping = Find(pc);
+  return mapping != nullptr && mapping->executable ? mapping : nullptr;
+}
+
 }  // namespace stackreel::unwind

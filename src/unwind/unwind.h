@@ -148,6 +148,9 @@ struct UnwindMaps {
   std::vector<std::shared_ptr<const UnwindModule>> keep;
 
   [[nodiscard]] const UnwindMapping* Find(uint64_t avma) const;
+  // The executable mapping of code at `pc`, or (not `exact`) in front of it, where the call is. But
+  // a signal trampoline, which may begin its mapping, is returned to without having called.
+  [[nodiscard]] const UnwindMapping* FindCode(uint64_t pc, bool exact) const;
 };
 
 struct UnwindInput {

@@ -255,8 +255,7 @@ StackEnd FullUnwinder::Unwind(const UnwindInput& input, std::vector<Frame>& out)
   state.sp_floor = state.registers.values[Cpu::kSp];
   for (size_t n = 0;; ++n) {
     if (state.pc == 0) return StackEnd::kRoot;
-    const UnwindMapping* mapping = input.maps->Find(state.exact ? state.pc : state.pc - 1);
-    if (mapping != nullptr && !mapping->executable) mapping = nullptr;
+    const UnwindMapping* mapping = input.maps->FindCode(state.pc, state.exact);
     if (mapping == nullptr && n != 0) return StackEnd::kNoMapping;
     if (n == input.max_frames) return StackEnd::kLimit;
     const bool has_file = mapping != nullptr && mapping->module != nullptr;

@@ -203,8 +203,8 @@ TEST(Aarch64Unwinder, AGuessIsChecked) {
 // The handler at 0x2000 returns to the trampoline at 0x3100; the signal came to a leaf at 0x2100
 // before its first instruction; that was called by Root.
 struct Interrupted : Arm {
-  explicit Interrupted(bool code_known = true) {
-    const uint64_t trampoline = code_known ? 0x3100 : kUnknownCode + 0x7bc;
+  explicit Interrupted(bool code_known = true, uint64_t unknown = kUnknownCode + 0x7bc) {
+    const uint64_t trampoline = code_known ? 0x3100 : unknown;
     Function(0x2000, 0x40, SignedRecord(1));
     Function(0x2100, 0x40);
     Function(0x2200, 0x40, CfaCode().Undefined(kLr));
@@ -249,6 +249,12 @@ TEST(Aarch64Unwinder, SignalFramesWithoutTheVdsosCode) {
   p.Word(0, 1);                          // what the handler saved of x29: no frame record either
   p.Word(2 + (128 + 176 + 288) / 8, 0);  // no fpsimd_context: no signal frame
   EXPECT_EQ(p.Text(), "2010 a7bcr no CFI");
+}
+
+// The trampoline is the first thing in its mapping: what lies in front is no code.
+TEST(Aarch64Unwinder, SignalTrampolinesThatBeginTheirMapping) {
+  Interrupted p(false, FakeProcess::kUnknownCode);
+  EXPECT_EQ(p.Text(), "2010 a000rs 2100 2210r root");
 }
 
 TEST(Aarch64Unwinder, ATruncatedStackSaysSo) {

@@ -202,8 +202,7 @@ StackEnd FullUnwinder<Cpu>::Unwind(const UnwindInput& input, std::vector<Frame>&
     const uint64_t pc = state.pc();
     if (pc == 0) return StackEnd::kRoot;
     if (pc == static_cast<typename Cpu::Word>(-1)) return StackEnd::kNoMapping;
-    const UnwindMapping* mapping = input.maps->Find(state.exact ? pc : pc - 1);
-    if (mapping != nullptr && !mapping->executable) mapping = nullptr;
+    const UnwindMapping* mapping = input.maps->FindCode(pc, state.exact);
     if (mapping == nullptr && n != 0) {
       if (n != 1 || !RescueInnermost(input, first, state)) return StackEnd::kNoMapping;
       n = 0;
