@@ -2,6 +2,7 @@
 //
 //   perf record -e cpu-clock -F 4999 --call-graph dwarf,8192 -o deep.data ./deep 4 1 1
 //   STACKREEL_BENCH_RECORDING=deep.data bench_unwind
+//   STACKREEL_BENCH_SYMFS=DIR: the recording is another machine's, whose files are below DIR
 //
 // warm:   a few stacks that stay in the caches, again and again
 // memory: all stacks in turn, so that each comes from memory; the next one prefetched

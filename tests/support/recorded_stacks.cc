@@ -1,5 +1,7 @@
 #include "support/recorded_stacks.h"
 
+#include <cstdlib>
+#include <string>
 #include <utility>
 
 #include "base/memory_io.h"
@@ -45,14 +47,16 @@ class Loader : public perfdata::TimedSink {
     stack.time = sample.time;
     stack.offset = record.raw.file_offset;
     stack.block = record.raw.block;
-    stack.maps = MapsOf(session_.ProcessOf(sample.pid).maps, abi == 1);
+    const session::Process& process = session_.ProcessOf(sample.pid);
+    stack.maps = MapsOf(process.maps, abi == 1);
     unwind::UnwindInput& input = stack.input;
-    input.arch = abi == 1 ? unwind::Arch::kX86 : unwind::Arch::kX86_64;
+    input.arch = unwind::ArchOf(session_.machine(), abi);
+    input.code_mask = session_.MaskOf(process, &sample).insn;
     for (unsigned reg = 0; reg < unwind::Registers::kMax; ++reg) {
       if (const auto value = sample.regs_user.Get(reg)) input.registers.Set(reg, *value);
     }
-    constexpr unsigned kSp = 7;
-    input.stack = unwind::StackView(Avma(input.registers.values[kSp]), sample.stack_user);
+    const unsigned sp = unwind::StackPointerOf(input.arch);
+    input.stack = unwind::StackView(Avma(input.registers.values[sp]), sample.stack_user);
     input.stack_was_cut = sample.stack_user.size() >= sample.stack_user_size;
     input.maps = &stack.maps->maps;
     recording_.stacks.push_back(std::move(stack));
@@ -84,20 +88,21 @@ class Loader : public perfdata::TimedSink {
     return made;
   }
 
-  // The vDSO of 32-bit tasks is not to be had from this process.
+  // The vDSO of 32-bit tasks, and of other machines, is not to be had from this process.
   const RecordedFile* FileOf(session::ModuleId id, bool is_32bit) {
     if (id == session::kNoModule) return nullptr;
     const session::Module& module = session_.modules()[id];
     const bool is_vdso = module.key.kind == session::ModuleKind::kVdso;
     if (module.key.kind != session::ModuleKind::kFile && !is_vdso) return nullptr;
-    if (is_vdso && is_32bit) return nullptr;
+    if (is_vdso && (is_32bit || symfs_ != nullptr)) return nullptr;
     auto [it, fresh] = recording_.files.try_emplace(module.path());
     RecordedFile& file = it->second;
     if (fresh) {
       file.path = module.path();
       if (is_vdso) {
         file.bytes = std::make_shared<MemoryImage>(os::ReadOwnVdso(), "[vdso]");
-      } else if (auto mapped = os::MapFile(file.path)) {
+      } else if (auto mapped =
+                     os::MapFile(std::string(symfs_ == nullptr ? "" : symfs_) + file.path)) {
         file.bytes = *std::move(mapped);
       }
       if (file.bytes) {
@@ -115,6 +120,7 @@ class Loader : public perfdata::TimedSink {
   size_t limit_;
   Counters counters_;
   session::Session session_;
+  const char* symfs_ = std::getenv("STACKREEL_BENCH_SYMFS");  // where another machine's files are
   std::map<uint64_t, std::pair<std::shared_ptr<const RecordedMaps>, session::AddressSpacePtr>>
       maps_;
 };
