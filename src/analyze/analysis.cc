@@ -9,6 +9,7 @@
 #include "analyze/module_images.h"
 #include "analyze/sample_selector.h"
 #include "base/check.h"
+#include "base/pointer_code.h"
 #include "perfdata/sorter.h"
 
 namespace stackreel::analyze {
@@ -320,9 +321,11 @@ void Analysis::State::CountMask(const session::PointerMask& mask) {
 
 AnalyzedFrame Analysis::State::LocateInSample(Avma address) {
   AnalyzedFrame frame;
+  if (delivered == nullptr) return frame;
+  const bool is_arm = delivered->arch == unwind::Arch::kAarch64;
+  address = Avma(is_arm ? StripTag(address.value) : StripTagX86(address.value));
   frame.address.avma = address;
   frame.kernel = static_cast<int64_t>(address.value) < 0;
-  if (delivered == nullptr) return frame;
   const MapsAtTime& at_time = frame.kernel ? delivered->kernel : delivered->user;
   const session::Location location = session.Find(*at_time.space, address);
   frame.module = location.module;

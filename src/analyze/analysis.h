@@ -92,8 +92,8 @@ class Analysis {
   // Reads it all; samples go to `sink` in order of time, on the calling thread.
   Result<AnalysisResult> Run(AnalysisSink& sink);
 
-  // Where an address is, and what function, in the process of the sample that OnSample was just
-  // given and at its time; for use within OnSample.
+  // Where an address (without its tag, if it has one) is, and what function, in the process of the
+  // sample that OnSample was just given and at its time; for use within OnSample.
   AnalyzedFrame LocateInSample(Avma address);
 
   [[nodiscard]] session::Session& session();

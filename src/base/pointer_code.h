@@ -26,4 +26,11 @@ constexpr uint64_t StripCode(uint64_t address, uint64_t insn_mask) {
 // The address of data without its tag. Stack and frame pointers carry no code.
 constexpr uint64_t StripTag(uint64_t address) { return StripCode(address, 0); }
 
+// The same on x86-64, where linear-address masking (LAM_U57) lets programs keep a tag in bits 62:57
+// of user addresses.
+constexpr uint64_t StripTagX86(uint64_t address) {
+  constexpr uint64_t kTag = uint64_t{0x3f} << 57;
+  return static_cast<int64_t>(address) < 0 ? address : address & ~kTag;
+}
+
 }  // namespace stackreel

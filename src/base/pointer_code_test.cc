@@ -26,5 +26,11 @@ TEST(PointerCodeTest, TakesOnlyTheTagFromData) {
   EXPECT_EQ(StripTag(0x5a0fffffe1234560), 0x000fffffe1234560u);
 }
 
+TEST(PointerCodeTest, TagsOfX86AreBits62To57OfUserAddresses) {
+  EXPECT_EQ(StripTagX86(0x7e007fffe1234560), 0x00007fffe1234560u);
+  EXPECT_EQ(StripTagX86(0x01ff7fffe1234560), 0x01ff7fffe1234560u);  // 57-bit address
+  EXPECT_EQ(StripTagX86(0xffff888012345678), 0xffff888012345678u);
+}
+
 }  // namespace
 }  // namespace stackreel

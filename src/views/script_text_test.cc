@@ -146,6 +146,16 @@ TEST_F(PageFaultTest, AddrHasItsFunction) {
             "              10 [unknown] ([unknown])     555500001010 f1000+0x10 (/bin/prog)\n");
 }
 
+// The tag that a pointer carries is shown, and is no part of where it points.
+TEST_F(PageFaultTest, TagsOfAddr) {
+  perfdata::Sample sample;
+  sample.ip = kBias + 0x1010;
+  sample.addr = (kBias + 0x3004) | uint64_t{0x2a} << 57;
+  recording_.Sample(sample);
+  EXPECT_EQ(*Format("addr,ip,sym,symoff,dso"),
+            "5400555500003004 f3000+0x4 (/bin/prog)     555500001010 f1000+0x10 (/bin/prog)\n");
+}
+
 TEST(FieldSelectionTest, Refusals) {
   for (const char* text : {"", "nothing", "comm,+ip", "sym", "comm,,ip"}) {
     const auto selection = FieldSelection::Parse(text);
