@@ -41,6 +41,13 @@ std::string Scope(const OpenRefusal& r) {
 constexpr char kCapabilityCure[] =
     "give the program the capability: sudo setcap cap_perfmon,cap_sys_ptrace+ep $(which stackreel)";
 
+// The event's name, asked for in user space: "cycles:k" → "cycles:u".
+std::string UserSpaceOnly(perfdata::Attr attr) {
+  attr.flags &= ~uint64_t{perfdata::kAttrExcludeUser};
+  attr.flags |= perfdata::kAttrExcludeKernel | perfdata::kAttrExcludeHv;
+  return perfdata::AttrName(attr);
+}
+
 Error PermissionError(const OpenRefusal& r) {
   const int64_t needed = ParanoidLevelFor(r.attr, r.pid);
   if (r.privileged || (r.paranoid && *r.paranoid <= needed)) {
@@ -75,7 +82,7 @@ Error PermissionError(const OpenRefusal& r) {
   std::string cure;
   // User space only is a smaller wish, where it is enough.
   if (needed == 1 && r.paranoid.value_or(3) <= 2) {
-    cure = fmt::format("record user space only: -e {}:u\n", Name(r));
+    cure = fmt::format("record user space only: -e {}\n", UserSpaceOnly(r.attr));
   } else if (needed == 0 && r.paranoid.value_or(3) <= 2) {
     cure = "record one process of your own instead: -p PID, or -- COMMAND\n";
   }

@@ -33,6 +33,12 @@ TEST(OpenRefusal, ParanoidSaysValueNeedAndTheSmallestCureFirst) {
   EXPECT_THAT(error.cure, HasSubstr("sysctl kernel.perf_event_paranoid=1"));
 }
 
+TEST(OpenRefusal, UserSpaceOnlyTakesTheKernelOut) {
+  OpenRefusal r = Refusal(EACCES);
+  r.attr.flags |= perfdata::kAttrExcludeUser;  // cycles:k
+  EXPECT_THAT(ExplainOpenRefusal(r).cure, StartsWith("record user space only: -e cycles:u\n"));
+}
+
 TEST(OpenRefusal, UserSpaceOnlyIsNoCureWhereNothingIsAllowed) {
   OpenRefusal r = Refusal(EACCES);
   r.paranoid = 3;  // Debian's
