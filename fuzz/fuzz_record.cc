@@ -55,7 +55,9 @@ void TrySample(const RawRecord& raw, const Attr& attr, Endian endian) {
 void TryRecord(const RawRecord& raw, const Attr& attr, Endian endian) {
   const auto record = DecodeRecord(raw, {endian, &attr});
   if (!record) return;
-  // In one byte order or the other it may look like the path that old kernels had in its place.
+  // In one byte order or the other a bad one may look like the path that old kernels had in its
+  // place.
+  constexpr uint32_t kProtBits = 0x0300'0fff;  // asm-generic/mman-common.h and arm64's
   const auto* mmap2 = std::get_if<Mmap2>(&record->body);
   if (mmap2 != nullptr && (mmap2->prot & ~kProtBits) != 0) return;
   for (const Endian to : {Endian::kLittle, Endian::kBig}) {
