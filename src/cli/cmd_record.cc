@@ -71,11 +71,13 @@ class RecordCommand : public Command {
     return "Record a profile of a command, a process or the whole machine";
   }
   [[nodiscard]] std::vector<std::string> examples() const override {
-    return {"stackreel record -- ./program args           # a command, from its start to its end",
-            "stackreel record -p 1234 --duration 10       # a running process, for ten seconds",
-            "stackreel record -a -F 99 --duration 60      # the whole machine, gently",
-            "stackreel record -e cache-misses -- ./program",
-            "stackreel record --call-graph fp -o - -p 1234 | gzip > live.perf.data.gz"};
+    return {
+        "stackreel record -- ./program args           # a command, from its start to its end",
+        "stackreel record -p 1234 --duration 10       # a running process, for ten seconds",
+        "stackreel record -p 1234 -- ./load-test      # a running process, while a command runs",
+        "stackreel record -a -F 99 --duration 60      # the whole machine, gently",
+        "stackreel record -e cache-misses -- ./program",
+        "stackreel record --call-graph fp -o - -p 1234 | gzip > live.perf.data.gz"};
   }
   void AddOptions(CLI::App& app) override;
   Result<int> Run(const GlobalOptions& global) override;
@@ -100,7 +102,9 @@ class RecordCommand : public Command {
 
 void RecordCommand::AddOptions(CLI::App& app) {
   app.positionals_at_end();
-  app.add_option("command", options_.command, "Command to run and record, with its arguments")
+  app.add_option("command", options_.command,
+                 "Command to run and record, with its arguments; with -p, -t, -a or -C: to "
+                 "record while it runs")
       ->type_name("COMMAND");
   AddTargetOptions(app);
   AddEventOptions(app);
@@ -116,8 +120,7 @@ void RecordCommand::AddTargetOptions(CLI::App& app) {
       ->delimiter(',')
       ->type_name("TID")
       ->check(WholeNumber(1, INT32_MAX));
-  app.add_flag("-a,--all-cpus", options_.system_wide,
-               "Record the whole machine; with a command: while that runs");
+  app.add_flag("-a,--all-cpus", options_.system_wide, "Record the whole machine");
   app.add_option("-C,--cpu", cpus_, "Record all that runs on these CPUs, such as 0-3,8")
       ->type_name("CPUS");
   app.add_flag("--no-inherit", no_inherit_, "Leave out children and threads that start later");

@@ -32,15 +32,13 @@ Result<Pipe> MakePipe() {
 }
 
 // In the child, between fork and exec: only what is async-signal-safe.
-[[noreturn]] void RunChild(int go, int exec_error, char* const* argv) {
+[[noreturn]] void RunChild(int go, int exec_error, char* const* argv, const SignalState& signals) {
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction action = {};
-    action.sa_handler = SIG_DFL;
+    action.sa_handler = sigismember(&signals.ignored, signal) == 1 ? SIG_IGN : SIG_DFL;
     sigaction(signal, &action, nullptr);  // of SIGKILL and SIGSTOP it fails, and need not be done
   }
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
+  sigprocmask(SIG_SETMASK, &signals.blocked, nullptr);
   char byte = 0;
   ssize_t n = 0;
   do {
@@ -90,8 +88,22 @@ int ExitCodeOf(int wait_status) {
   return WEXITSTATUS(wait_status);
 }
 
+SignalState SignalState::Current() {
+  SignalState state;
+  pthread_sigmask(SIG_SETMASK, nullptr, &state.blocked);
+  sigemptyset(&state.ignored);
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction action = {};
+    if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) {
+      sigaddset(&state.ignored, signal);
+    }
+  }
+  return state;
+}
+
 Result<std::unique_ptr<ChildProcess>> ChildProcess::Prepare(const std::vector<std::string>& command,
-                                                            bool stdout_to_stderr) {
+                                                            bool stdout_to_stderr,
+                                                            const SignalState& signals) {
   TRY(FindCommand(command.empty() ? "" : command[0]));
   std::vector<char*> argv;
   argv.reserve(command.size() + 1);
@@ -104,7 +116,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::Prepare(const std::vector<st
   if (pid == 0) {
     close(go.write_end.Release());  // else the end of this process would not be seen
     if (stdout_to_stderr) dup2(STDERR_FILENO, STDOUT_FILENO);
-    RunChild(go.read_end.get(), exec_error.write_end.get(), argv.data());
+    RunChild(go.read_end.get(), exec_error.write_end.get(), argv.data(), signals);
   }
   std::unique_ptr<ChildProcess> child(
       new ChildProcess(pid, std::move(go.write_end), std::move(exec_error.read_end)));

@@ -1,6 +1,8 @@
 // A command that waits to be started, so that events can be opened on it first.
 #pragma once
 
+#include <signal.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,13 +19,24 @@ Result<std::string> FindCommand(const std::string& name);
 // 128 + signal, or the code it ended with, from a status of waitpid(2).
 int ExitCodeOf(int wait_status);
 
+// What exec(2) hands on of signals: which are blocked and which are ignored.
+struct SignalState {
+  sigset_t blocked = {};
+  sigset_t ignored = {};
+  // This thread's and this process's, now.
+  static SignalState Current();
+};
+
 class ChildProcess {
  public:
-  // Forks; the child waits for Start(), and ends if this process does first. It has no signal
-  // blocked or ignored. With `stdout_to_stderr` its standard output is our standard error, since
-  // ours is taken. Must be called before this process has other threads that hold locks.
-  static Result<std::unique_ptr<ChildProcess>> Prepare(const std::vector<std::string>& command,
-                                                       bool stdout_to_stderr = false);
+  // Forks; the child waits for Start(), and ends if this process does first. Its signals are as
+  // `signals` says: by nohup(1) and by shells a command is told to ignore some. With
+  // `stdout_to_stderr` its standard output is our standard error, since ours is taken. SIGCHLD must
+  // not be ignored here, or the kernel keeps the exit code. Must be called before this process has
+  // other threads that hold locks.
+  static Result<std::unique_ptr<ChildProcess>> Prepare(
+      const std::vector<std::string>& command, bool stdout_to_stderr = false,
+      const SignalState& signals = SignalState::Current());
   // Ends a child that was not started.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;

@@ -44,16 +44,27 @@ TEST(ChildProcess, SignalsGiveTheirCode) {
   EXPECT_EQ((*child)->Wait(true), 128 + SIGTERM);
 }
 
-TEST(ChildProcess, BlockedAndIgnoredSignalsAreNotPassedOn) {
+TEST(ChildProcess, IgnoresAndBlocksWhatItIsTold) {
+  SignalState signals = SignalState::Current();
+  sigaddset(&signals.ignored, SIGHUP);
+  sigaddset(&signals.blocked, SIGUSR1);
+  auto child =
+      ChildProcess::Prepare({"sh", "-c", "kill -HUP $$; kill -USR1 $$; exit 5"}, false, signals);
+  ASSERT_TRUE((*child)->Start().has_value());
+  EXPECT_EQ((*child)->Wait(true), 5);
+}
+
+TEST(ChildProcess, HasTheSignalsItIsGivenNotOurs) {
+  const SignalState before = SignalState::Current();
   sigset_t set, old;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigprocmask(SIG_BLOCK, &set, &old);
   signal(SIGPIPE, SIG_IGN);
-  auto child = ChildProcess::Prepare({"sh", "-c", "kill -PIPE $$; exit 3"});
+  auto child = ChildProcess::Prepare({"sh", "-c", "kill -PIPE $$; exit 3"}, false, before);
   ASSERT_TRUE((*child)->Start().has_value());
   EXPECT_EQ((*child)->Wait(true), 128 + SIGPIPE);
-  auto sleeper = ChildProcess::Prepare({"sleep", "100"});
+  auto sleeper = ChildProcess::Prepare({"sleep", "100"}, false, before);
   ASSERT_TRUE((*sleeper)->Start().has_value());
   (*sleeper)->Signal(SIGTERM);
   EXPECT_EQ((*sleeper)->Wait(true), 128 + SIGTERM);

@@ -288,12 +288,9 @@ Result<std::unique_ptr<OutputFile>> CreateTemporary(OutputTarget target) {
   target.final_path = FollowLinks(path);
   for (int attempt = 0;; ++attempt) {
     target.temporary = fmt::format("{}.{}-{}.tmp", target.final_path, getpid(), attempt);
-    auto fd = OpenForWriting(target.temporary, O_RDWR | O_EXCL);
-    if (fd) return std::make_unique<FdOutput>(std::move(*fd), std::move(target));
-    if (access(target.temporary.c_str(), F_OK) != 0 || attempt == 100) {
-      fd.error().message = ErrnoError(errno, "cannot create", path).message;
-      return Fail(std::move(fd.error()));
-    }
+    Fd fd(open(target.temporary.c_str(), O_RDWR | O_EXCL | O_CREAT | O_CLOEXEC, kOutputMode));
+    if (fd.valid()) return std::make_unique<FdOutput>(std::move(fd), std::move(target));
+    if (errno != EEXIST || attempt == 100) return Fail(ErrnoError(errno, "cannot create", path));
   }
 }
 

@@ -122,6 +122,13 @@ TEST_F(FileTest, ReadsFilesThatGiveAllAtOnceOrNever) {
   EXPECT_EQ(ReadTextFile("/proc/self/fd/" + std::to_string(reader.get())).value_or(""), text);
 }
 
+TEST_F(FileTest, AnOutputThatCannotBeMadeSaysWhy) {
+  EXPECT_THAT(OutputFile::Create(Path(std::string(300, 'n'))).error().message,
+              ::testing::HasSubstr("File name too long"));
+  EXPECT_THAT(OutputFile::Create(Path("no/folder")).error().message,
+              ::testing::HasSubstr("No such file or directory"));
+}
+
 TEST_F(FileTest, OutputAppearsOnlyWhenCommitted) {
   WriteFile(Path("out"), "old");
   {

@@ -143,7 +143,7 @@ EventSettings SettingsOf(const RecordOptions& options) {
   settings.all_user = options.all_user;
   settings.all_kernel = options.all_kernel;
   settings.inherit = options.inherit;
-  settings.enable_on_exec = !options.command.empty() && options.delay_ms == 0;
+  settings.enable_on_exec = options.RecordsCommand() && options.delay_ms == 0;
   settings.tracking_apart = options.delay_ms != 0;
   return settings;
 }

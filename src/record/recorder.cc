@@ -13,6 +13,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <thread>
 
 #include "os/child_process.h"
@@ -59,10 +60,17 @@ class Signals {
   Signals() {
     sigset_t set;
     sigemptyset(&set);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&set, signal);
-    pthread_sigmask(SIG_BLOCK, &set, &old_);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+      sigaddset(&set, signal);
+    }
+    // Who starts us by nohup(1) wants the recording to go on when the terminal goes.
+    if (sigismember(&inherited_.ignored, SIGHUP) == 1) sigdelset(&set, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &set, nullptr);
     fd_ = os::Fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-    old_pipe_ = ::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of writing
+    // A closed pipe, a file grown to its limit are errors of writing. A child's end is kept for
+    // waitpid(2) only where SIGCHLD is not ignored.
+    for (const int signal : {SIGPIPE, SIGXFSZ}) old_[signal] = ::signal(signal, SIG_IGN);
+    old_[SIGCHLD] = ::signal(SIGCHLD, SIG_DFL);
   }
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
@@ -71,10 +79,12 @@ class Signals {
     struct signalfd_siginfo info = {};
     while (read(fd_.get(), &info, sizeof(info)) == sizeof(info)) {
     }
-    ::signal(SIGPIPE, old_pipe_);
-    pthread_sigmask(SIG_SETMASK, &old_, nullptr);
+    for (const auto& [signal, handler] : old_) ::signal(signal, handler);
+    pthread_sigmask(SIG_SETMASK, &inherited_.blocked, nullptr);
   }
   [[nodiscard]] int fd() const { return fd_.get(); }
+  // As they were before, and as a command is to have them.
+  [[nodiscard]] const os::SignalState& inherited() const { return inherited_; }
   // The next signal, if one came.
   std::optional<signalfd_siginfo> Next() {
     struct signalfd_siginfo info = {};
@@ -83,8 +93,8 @@ class Signals {
   }
 
  private:
-  sigset_t old_ = {};
-  sighandler_t old_pipe_ = SIG_DFL;
+  os::SignalState inherited_ = os::SignalState::Current();
+  std::map<int, sighandler_t> old_;
   os::Fd fd_;
 };
 
@@ -211,16 +221,14 @@ class Recording {
 };
 
 Status Recording::CheckOptions() const {
-  const int targets = (options_.command.empty() ? 0 : 1) +
-                      (options_.pids.empty() && options_.tids.empty() ? 0 : 1) +
-                      (options_.system_wide ? 1 : 0);
-  if (targets == 0) {
+  const bool has_tasks = !options_.pids.empty() || !options_.tids.empty();
+  if (options_.command.empty() && !has_tasks && !options_.system_wide) {
     return Fail(ErrorKind::kUsage, "what to record? -- COMMAND, -p PID, -t TID, -a or -C CPUS");
   }
-  if (targets > 1 && !(options_.system_wide && targets == 2 && !options_.command.empty())) {
+  if (has_tasks && options_.system_wide) {
     return Fail(ErrorKind::kUsage,
-                "only one of -p, -t, -a and -C can be recorded at a time, and a "
-                "command only by itself or with -a");
+                "-p and -t record single tasks, -a and -C all that run: only one of them at a "
+                "time");
   }
   if (options_.stack_size % 8 != 0 || options_.stack_size > kLargestStack) {
     return Fail(
@@ -258,12 +266,12 @@ EventSettings Recording::SettingsFor(const Target& target) const {
 
 Status Recording::Prepare() {
   TRY(CheckOptions());
+  TRY_ASSIGN(targets_, Targets::Find(options_));
   if (!options_.command.empty()) {
-    TRY_ASSIGN(child_, os::ChildProcess::Prepare(options_.command, options_.output == "-"));
-    targets_.Add(child_->pid());
-  } else {
-    TRY_ASSIGN(targets_, Targets::Find(options_));
+    TRY_ASSIGN(child_, os::ChildProcess::Prepare(options_.command, options_.output == "-",
+                                                 signals_.inherited()));
   }
+  if (options_.RecordsCommand()) targets_.Add(child_->pid());
   TRY_ASSIGN(cpus_, os::OnlineCpus());
   for (const uint32_t cpu : options_.cpus) {
     if (std::ranges::binary_search(cpus_, cpu)) continue;
@@ -302,7 +310,7 @@ Result<std::unique_ptr<RoundProcessor>> Recording::MakeProcessor() {
   options.unwind_live = has_stacks && options_.unwind == UnwindWhen::kLive;
   options.max_size = options_.max_size;
   TRY_ASSIGN(options.switch_output, ParseSwitchOutput(options_.switch_output));
-  if (options_.command.empty()) options.pids = targets_.pids();
+  if (!options_.RecordsCommand()) options.pids = targets_.pids();
   options.all_processes = options_.system_wide;
   options.data_mappings = SettingsOf(options_).data_mappings;
   options.cmdline = options_.cmdline;
@@ -327,8 +335,7 @@ Status Recording::StartTarget() {
   if (options_.delay_ms > 0) enable_at_ = start_ + milliseconds(options_.delay_ms);
   // A command's events come on when it executes, unless they wait for the delay.
   enabled_ = options_.delay_ms == 0;
-  const bool by_exec = child_ != nullptr && !options_.system_wide;
-  if (enabled_ && !by_exec) TRY(set_->Enable());
+  if (enabled_ && !options_.RecordsCommand()) TRY(set_->Enable());
   return child_ != nullptr ? child_->Start() : Status();
 }
 
@@ -395,16 +402,18 @@ void Recording::HandleSignals() {
       enable_at_.reset();
       (void)(enabled_ ? set_->Enable() : set_->Disable());
     } else {
-      End(signal == SIGINT ? "SIGINT" : signal == SIGTERM ? "SIGTERM" : "SIGHUP");
       // The terminal signals the whole foreground group; kill(1) only us.
-      if (info->ssi_code <= 0) end_signal_ = signal;
+      const bool by_terminal = info->ssi_code > 0;
+      // Some commands answer ^\\ with a report and go on.
+      if (signal == SIGQUIT && by_terminal && child_ != nullptr) continue;
+      End(std::string("SIG") + sigabbrev_np(signal));
+      if (!by_terminal) end_signal_ = signal;
     }
   }
 }
 
 bool Recording::ShouldEnd() {
   if (child_ != nullptr && child_->Wait(/*block=*/false)) End("command ended");
-  if (child_ == nullptr && !options_.system_wide && targets_.AllGone()) End("target ended");
   if (!ended_by_.empty()) return true;
   if (options_.duration_s &&
       Clock::now() - start_ >= std::chrono::duration<double>(*options_.duration_s)) {
@@ -412,6 +421,8 @@ bool Recording::ShouldEnd() {
   }
   if (processor_->reached_max_size()) End("max size");
   if (processor_->failed()) End("write failed");
+  if (!options_.RecordsCommand() && !options_.system_wide && targets_.AllGone())
+    End("target ended");
   if (!ended_by_.empty()) {
     end_signal_ = SIGTERM;
     cut_short_ = true;

@@ -18,7 +18,8 @@ enum class CallGraph : uint8_t { kNone, kFramePointer, kDwarf, kLbr };
 enum class UnwindWhen : uint8_t { kLive, kLater };
 
 struct RecordOptions {
-  // Target: exactly one of these.
+  // Target: a command, tasks, or the machine. A command beside one of the others is not recorded by
+  // itself: it says by its end how long.
   std::vector<std::string> command;
   std::vector<uint32_t> pids, tids;
   bool system_wide = false;
@@ -44,6 +45,10 @@ struct RecordOptions {
   bool inherit = true;
   bool buildid_cache = true;         // keep the vDSO and kallsyms in ~/.debug
   std::vector<std::string> cmdline;  // for the CMDLINE feature
+
+  [[nodiscard]] bool RecordsCommand() const {
+    return !command.empty() && pids.empty() && tids.empty() && !system_wide;
+  }
 };
 
 struct RecordSummary {

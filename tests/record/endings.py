@@ -105,7 +105,7 @@ def vdso_is_known(folder):
 
 
 def signals_end(folder):
-    for name in ("SIGINT", "SIGTERM"):
+    for name in ("SIGINT", "SIGTERM", "SIGQUIT"):
         path = f"{folder}/{name}.data"
         process = subprocess.Popen([STACKREEL, "record", *EVENT, "-o", path, "--", STORM, "60"],
                                    stderr=subprocess.PIPE, text=True)
@@ -115,6 +115,58 @@ def signals_end(folder):
         code = 128 + getattr(signal, name)
         check(process.returncode == code, f"{name}: exit {process.returncode}, {code} wanted")
         check_whole(path, name, samples_said(stderr))
+
+
+def signals_are_inherited(folder):
+    """What whoever starts us ignores, the command ignores too, and its end is seen all the same."""
+    path = f"{folder}/inherited.data"
+    ignored = (signal.SIGHUP, signal.SIGINT, signal.SIGCHLD)
+
+    def ignore():
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+
+    show = f"grep -E 'Sig(Ign|Blk)' /proc/self/status; exec {STORM} 0.3"
+    state = {}
+    for name, command in (("alone", []), ("recorded", [STACKREEL, "record", *EVENT, "-o", path,
+                                                       "--"])):
+        run = subprocess.run([*command, "sh", "-c", show], preexec_fn=ignore, timeout=60,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        check(run.returncode == 7, f"signals inherited, {name}: exit {run.returncode}")
+        state[name] = run.stdout
+    check(state["alone"] == state["recorded"], f"the command's signals: {state}")
+    check_whole(path, "signals inherited")
+    # As under nohup(1): the terminal goes, the recording goes on.
+    process = subprocess.Popen([STACKREEL, "record", *EVENT, "-o", path, "--duration", "1.5", "-a"],
+                               preexec_fn=ignore, stderr=subprocess.PIPE, text=True)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGHUP)
+    start = time.monotonic()
+    process.communicate(timeout=60)
+    check(time.monotonic() - start > 0.5, "a recording under nohup outlasts SIGHUP")
+    check(process.returncode == 0, f"nohup: exit {process.returncode}")
+
+
+def commands_delimit(folder):
+    """A command beside -p is not recorded: it says how long."""
+    path = f"{folder}/delimited.data"
+    target = subprocess.Popen([STORM, "60"])
+    run = record("-o", path, "-p", str(target.pid), "--", "sh", "-c", "sleep 0.7; exit 9")
+    check(run.returncode == 9, f"-p with a command: exit {run.returncode} {run.stderr}")
+    check(target.poll() is None, "the target goes on")
+    check_whole(path, "-p with a command", samples_said(run.stderr))
+    comms = {line.split()[0] for line in script(path)[1]}
+    check(comms == {"storm"}, f"-p with a command: only the target is recorded, not {comms}")
+    start = time.monotonic()
+    process = subprocess.Popen([STACKREEL, "record", *EVENT, "-o", path, "-p", str(target.pid),
+                                "--", "sleep", "60"], stderr=subprocess.PIPE)
+    time.sleep(0.5)
+    target.kill()
+    target.wait()
+    process.communicate(timeout=60)
+    check(process.returncode == 0 and time.monotonic() - start < 30,
+          f"a target that ends, ends the command: exit {process.returncode}")
 
 
 def limits_end(folder):
@@ -302,9 +354,9 @@ if record("-o", "/dev/null", "--", "true").returncode == 125:
     print("skipped: events may not be opened here")
     sys.exit(77)
 with tempfile.TemporaryDirectory() as scratch:
-    for part in (command_ends, stacks_grow, vdso_is_known, signals_end, limits_end, files_switch,
-                 directory_stays, old_recordings_stay, links_and_fifos, target_goes, killed,
-                 disk_full, pipes):
+    for part in (command_ends, stacks_grow, vdso_is_known, signals_end, signals_are_inherited,
+                 commands_delimit, limits_end, files_switch, directory_stays, old_recordings_stay,
+                 links_and_fifos, target_goes, killed, disk_full, pipes):
         part(scratch)
 if failures:
     sys.exit(f"{len(failures)} failed:\n  " + "\n  ".join(failures))
