@@ -14,6 +14,11 @@ if(STACKREEL_SANITIZE)
     -fsanitize=${STACKREEL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
   target_link_options(stackreel_flags INTERFACE -fsanitize=${STACKREEL_SANITIZE})
 endif()
+if(CMAKE_UNITY_BUILD)
+  # A type declared in a header and defined beside an anonymous namespace is right; gcc sees that only
+  # where the .cc is the file compiled.
+  target_compile_options(stackreel_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endif()
 if(STACKREEL_FUZZ)
   target_compile_options(stackreel_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()

@@ -19,7 +19,6 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr uint64_t kBias = 0x555500000000;
 constexpr uint64_t kKernelText = 0xffffffff81000000;
 
 class AnalysisTest : public testing::Test {

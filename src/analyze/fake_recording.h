@@ -26,6 +26,9 @@ inline constexpr uint16_t kKernelMode = 1;
 inline constexpr uint64_t kRegisterMask = 0xff0fff;
 inline constexpr unsigned kSpIndex = 7, kIpIndex = 8;  // among the dumped ones
 
+// Where the tests load their programs: avma - svma.
+inline constexpr uint64_t kBias = 0x555500000000;
+
 // An attr of a software event with trailers.
 inline perfdata::Event MakeEvent(uint64_t sample_type, uint64_t id, std::string name) {
   perfdata::Event event;

@@ -10,8 +10,6 @@ namespace {
 using perfdata::kContextUser;
 using testing::ElementsAre;
 
-constexpr uint64_t kBias = 0x555500000000;
-
 class MakeProfileTest : public testing::Test {
  protected:
   MakeProfileTest() {

@@ -12,8 +12,6 @@
 namespace stackreel::dwarf {
 namespace {
 
-constexpr Encoding kDwarf5 = {.version = 5, .address_size = 8, .dwarf64 = false};
-
 // Each with DW_AT_name as string, DW_AT_low_pc as addr, or neither.
 void Add(ByteWriter& out, uint64_t code, const std::vector<std::pair<uint16_t, uint16_t>>& specs) {
   WriteUleb128(out, code);

@@ -22,7 +22,7 @@ FrameSections EhSections(ByteView eh_frame) {
   sections.eh_frame_svma = kEhFrame;
   return sections;
 }
-FrameSections DebugSections(ByteView debug_frame) {
+FrameSections DebugFrameSections(ByteView debug_frame) {
   FrameSections sections;
   sections.debug_frame = debug_frame;
   return sections;
@@ -172,7 +172,7 @@ TEST(FrameTable, DeletedFunctionsAreLeftOut) {
   builder.AddFde(at, UINT64_MAX, 0);
   builder.AddFde(at, 0x4000, 0);
   builder.AddFde(at, 0x4000, 0x10);
-  const FrameTable table(DebugSections(builder.view()));
+  const FrameTable table(DebugFrameSections(builder.view()));
   EXPECT_EQ(table.AllFdes().size(), 1u);
   EXPECT_EQ(Found(table, 0x4000), "4000-4010");
   EXPECT_EQ(Found(table, 0x20), "none");
@@ -208,7 +208,7 @@ TEST(FrameTable, CieVersions) {
       cie.augmentation = "";
       cie.long_length = long_length;
       builder.AddFde(builder.AddCie(cie), 0x4000, 0x10, CfaCode().DefCfaOffset(24), long_length);
-      const FrameTable table(DebugSections(builder.view()));
+      const FrameTable table(DebugFrameSections(builder.view()));
       const auto row = table.FindRow(Svma(0x4000));
       ASSERT_TRUE(row) << int{version} << long_length;
       EXPECT_EQ(row->cfa.offset, 24);

@@ -19,6 +19,8 @@
 
 namespace stackreel::dwarf {
 
+inline constexpr Encoding kDwarf5 = {.version = 5, .address_size = 8, .dwarf64 = false};
+
 inline void WriteUleb128(ByteWriter& out, uint64_t value) {
   do {
     const auto byte = static_cast<uint8_t>(value & 0x7f);

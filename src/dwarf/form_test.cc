@@ -13,8 +13,6 @@
 namespace stackreel::dwarf {
 namespace {
 
-constexpr Encoding kDwarf5 = {.version = 5, .address_size = 8, .dwarf64 = false};
-
 FormValue Read(uint16_t form, const std::vector<uint8_t>& bytes, const Encoding& encoding) {
   ByteReader reader(bytes);
   FormValue value;

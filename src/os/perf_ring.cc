@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "os/perf_event.h"
 #include "os/proc.h"
+#include "perfdata/record_size.h"
 
 namespace stackreel::os {
 
@@ -34,7 +35,6 @@ Error LockLimitError(int error, size_t bytes) {
 Result<size_t> ConsumeRing(ByteView data, uint64_t tail, uint64_t head,
                            std::vector<uint8_t>& joined,
                            const std::function<Status(ByteView record)>& consume) {
-  constexpr size_t kHeaderSize = 8;
   const size_t mask = data.size() - 1;
   CHECK(!data.empty() && (data.size() & mask) == 0);
   if (head - tail > data.size()) {
@@ -46,10 +46,10 @@ Result<size_t> ConsumeRing(ByteView data, uint64_t tail, uint64_t head,
   while (at != head) {
     // Records are multiples of 8 bytes, so a header never wraps.
     const size_t offset = at & mask;
-    const auto size = head - at < kHeaderSize
+    const auto size = head - at < perfdata::kRecordHeaderSize
                           ? uint16_t{0}
                           : LoadUnaligned<uint16_t>(data.data() + offset + 6, kNativeEndian);
-    if (size < kHeaderSize || size % 8 != 0 || size > head - at) {
+    if (size < perfdata::kRecordHeaderSize || size % 8 != 0 || size > head - at) {
       return Fail(
           ErrorKind::kDamaged,
           fmt::format("the kernel's ring is out of step: a record of {} bytes at {:#x}", size, at));

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "perfdata/attr_layout.h"
+#include "perfdata/record_size.h"
 
 namespace stackreel::perfdata {
 
@@ -61,7 +62,7 @@ uint32_t AttrBytesUsed(const Attr& attr) {
   const std::vector<uint8_t> whole = EncodeWhole(attr, kNativeEndian);
   const auto last = std::find_if(whole.rbegin(), whole.rend(), [](uint8_t b) { return b != 0; });
   const auto used = static_cast<uint32_t>(whole.rend() - last);
-  return std::max((used + 7) / 8 * 8, kAttrSizeFirst);
+  return std::max(static_cast<uint32_t>(AlignTo8(used)), kAttrSizeFirst);
 }
 
 uint32_t SmallestAttrSize(const Attr& attr) {

@@ -7,7 +7,7 @@
 namespace stackreel::perfdata {
 namespace {
 
-Attr EveryField() {
+Attr AttrOfEveryField() {
   Attr attr;
   attr.type = 4;
   attr.size = 144;
@@ -36,7 +36,7 @@ Attr EveryField() {
 }
 
 TEST(Attr, GoesThroughBothByteOrders) {
-  const Attr attr = EveryField();
+  const Attr attr = AttrOfEveryField();
   for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
     const std::vector<uint8_t> bytes = EncodeAttr(attr, endian);
     EXPECT_EQ(bytes.size(), 144u);
@@ -49,7 +49,7 @@ TEST(Attr, GoesThroughBothByteOrders) {
 // All versions have a size that is a multiple of 8; what has another is damaged, and ids that
 // follow it would be read from the middle of a word.
 TEST(Attr, SizesThatAreNoMultipleOf8AreRefused) {
-  std::vector<uint8_t> bytes = EncodeAttr(EveryField(), Endian::kLittle);
+  std::vector<uint8_t> bytes = EncodeAttr(AttrOfEveryField(), Endian::kLittle);
   bytes.resize(160);
   for (uint32_t size = 64; size <= 160; ++size) {
     StoreUnaligned<uint32_t>(bytes.data() + 4, size, Endian::kLittle);
@@ -59,7 +59,7 @@ TEST(Attr, SizesThatAreNoMultipleOf8AreRefused) {
 
 // Offsets of linux/perf_event.h.
 TEST(Attr, FieldsLieWhereTheHeaderSays) {
-  const std::vector<uint8_t> bytes = EncodeAttr(EveryField(), Endian::kLittle);
+  const std::vector<uint8_t> bytes = EncodeAttr(AttrOfEveryField(), Endian::kLittle);
   const auto u64 = [&](size_t at) { return LoadUnaligned<uint64_t>(&bytes[at], Endian::kLittle); };
   const auto u32 = [&](size_t at) { return LoadUnaligned<uint32_t>(&bytes[at], Endian::kLittle); };
   EXPECT_EQ(u64(8), 0x1b0u);
@@ -104,7 +104,7 @@ TEST(Attr, SmallestSizeHoldsTheLastFieldThatIsNotZero) {
 }
 
 TEST(Attr, ShortOnesAreFilledWithZerosAndLongOnesKeepTheirTail) {
-  const std::vector<uint8_t> longest = EncodeAttr(EveryField(), Endian::kLittle);
+  const std::vector<uint8_t> longest = EncodeAttr(AttrOfEveryField(), Endian::kLittle);
   for (const uint32_t size : {64u, 72u, 80u, 96u, 104u, 112u, 120u, 128u, 136u}) {
     std::vector<uint8_t> bytes(longest.begin(), longest.begin() + size);
     StoreUnaligned(&bytes[4], size, Endian::kLittle);
@@ -113,7 +113,7 @@ TEST(Attr, ShortOnesAreFilledWithZerosAndLongOnesKeepTheirTail) {
     EXPECT_EQ(attr->size, size);
     EXPECT_EQ(EncodeAttrSized(*attr, Endian::kLittle, size), bytes) << size;
   }
-  Attr with_tail = EveryField();
+  Attr with_tail = AttrOfEveryField();
   with_tail.tail = std::vector<uint8_t>(24, 0x5a);
   with_tail.size = 168;
   EXPECT_EQ(*DecodeAttr(EncodeAttr(with_tail, Endian::kLittle), Endian::kLittle), with_tail);

@@ -7,13 +7,13 @@
 
 #include "base/check.h"
 #include "perfdata/record.h"
+#include "perfdata/record_size.h"
 
 namespace stackreel::perfdata {
 namespace {
 
-constexpr size_t kHeaderSize = 8;
-constexpr size_t kMaxPayload = 65535 - kHeaderSize;
-static_assert(ZSTD_COMPRESSBOUND(Compressor::kChunk) <= kMaxPayload);
+constexpr size_t kMaxPacked = kMaxRecordSize - kRecordHeaderSize;
+static_assert(ZSTD_COMPRESSBOUND(Compressor::kChunk) <= kMaxPacked);
 
 }  // namespace
 
@@ -30,7 +30,7 @@ Result<std::unique_ptr<Compressor>> Compressor::Create(int level) {
   CHECK(compressor->context_ != nullptr);
   ZSTD_CCtx_setParameter(compressor->context_.get(), ZSTD_c_compressionLevel, level);
   ZSTD_CCtx_setParameter(compressor->context_.get(), ZSTD_c_checksumFlag, 1);
-  compressor->packed_.resize(kMaxPayload);
+  compressor->packed_.resize(kMaxPacked);
   return compressor;
 }
 
@@ -60,7 +60,7 @@ Status Compressor::CompressChunk(ByteView chunk, bool end_frame, ByteWriter& out
     }
     out.U32(static_cast<uint32_t>(RecordType::kCompressed));
     out.U16(0);
-    out.U16(static_cast<uint16_t>(kHeaderSize + output.pos));
+    out.U16(static_cast<uint16_t>(kRecordHeaderSize + output.pos));
     out.Bytes({packed_.data(), output.pos});
     bytes_out_ += output.pos;
   }

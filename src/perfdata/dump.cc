@@ -8,12 +8,11 @@
 #include "perfdata/features.h"
 #include "perfdata/field_text.h"
 #include "perfdata/record_layout.h"
+#include "perfdata/record_size.h"
 
 namespace stackreel::perfdata {
 
 namespace {
-
-constexpr size_t kHeaderSize = 8;
 
 void Append(std::vector<std::string>& lines, std::vector<std::string> more) {
   lines.insert(lines.end(), std::make_move_iterator(more.begin()),
@@ -99,7 +98,7 @@ void DumpSample(const RawRecord& raw, const DumpContext& context, std::vector<st
     lines.push_back("  no event is known, so its fields are not");
     return;
   }
-  Append(lines, LinesOf<Sample>(raw.payload(), kHeaderSize, raw, context));
+  Append(lines, LinesOf<Sample>(raw.payload(), kRecordHeaderSize, raw, context));
   Sample sample;
   if (const Status status = DecodeSample(raw, *context.attr, context.endian, sample); !status) {
     lines.push_back("  damaged: " + status.error().message);
@@ -111,12 +110,12 @@ void DumpOther(const RawRecord& raw, const DumpContext& context, std::vector<std
   const size_t trailer = record && record->sample_id ? SampleIdSize(*context.attr) : 0;
   const ByteView body = raw.payload().first(raw.payload().size() - trailer);
   WithRecordBody(raw.type, [&]<typename Body>() {
-    Append(lines, LinesOf<Body>(body, kHeaderSize, raw, context));
+    Append(lines, LinesOf<Body>(body, kRecordHeaderSize, raw, context));
   });
   if (trailer != 0) {
     lines.push_back("  sample_id");
-    Append(lines,
-           LinesOf<SampleId>(raw.payload().last(trailer), kHeaderSize + body.size(), raw, context));
+    Append(lines, LinesOf<SampleId>(raw.payload().last(trailer), kRecordHeaderSize + body.size(),
+                                    raw, context));
   }
   if (!record) lines.push_back("  damaged: " + record.error().message);
 }
@@ -172,7 +171,7 @@ std::vector<std::string> DumpRecord(const RawRecord& raw, const DumpContext& con
   lines.push_back(fmt::format("{:#x}{} {} misc {:#x}{} size {}", raw.file_offset,
                               raw.decompressed ? " (unpacked)" : "", RecordTypeName(raw.type),
                               raw.misc, misc.empty() ? misc : " (" + misc + ")", raw.bytes.size()));
-  if (raw.bytes.size() < kHeaderSize) {
+  if (raw.bytes.size() < kRecordHeaderSize) {
     lines.push_back("  damaged: shorter than a record's header");
     return lines;
   }

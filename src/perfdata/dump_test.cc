@@ -6,6 +6,7 @@
 #include "base/byte_writer.h"
 #include "perfdata/field_text.h"
 #include "perfdata/sample.h"
+#include "perfdata/synthetic_recording.h"
 
 namespace stackreel::perfdata {
 namespace {
@@ -14,11 +15,8 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-RawRecord AsRaw(const std::vector<uint8_t>& bytes, Endian endian) {
-  RawRecord raw;
-  raw.type = LoadUnaligned<uint32_t>(bytes.data(), endian);
-  raw.misc = LoadUnaligned<uint16_t>(bytes.data() + 4, endian);
-  raw.bytes = bytes;
+RawRecord RecordAt1a8(const std::vector<uint8_t>& bytes, Endian endian) {
+  RawRecord raw = synthetic::AsRaw(bytes, endian);
   raw.file_offset = 0x1a8;
   return raw;
 }
@@ -50,7 +48,7 @@ TEST(DumpRecord, ShowsEachFieldWithItsOffset) {
     DumpContext context;
     context.endian = endian;
     context.attr = &attr;
-    EXPECT_EQ(DumpRecord(AsRaw(bytes, endian), context), expected);
+    EXPECT_EQ(DumpRecord(RecordAt1a8(bytes, endian), context), expected);
   }
 }
 
@@ -71,7 +69,7 @@ TEST(DumpRecord, ShowsASample) {
   context.attr = &attr;
   context.arch = "x86_64";
   EXPECT_THAT(
-      DumpRecord(AsRaw(bytes, Endian::kLittle), context),
+      DumpRecord(RecordAt1a8(bytes, Endian::kLittle), context),
       ElementsAre("0x1a8 SAMPLE misc 0x4002 (user, exact ip) size 96", "  +0x0008 ip: 0x401000",
                   "  +0x0010 callchain: 2", "            [0] 0xfffffffffffffe00 (user)",
                   "            [1] 0x401000", "  +0x0028 branches: 1",
@@ -91,7 +89,7 @@ TEST(DumpRecord, ShowsWhatADamagedRecordStillHas) {
   DumpContext context;
   context.attr = &attr;
   EXPECT_THAT(
-      DumpRecord(AsRaw(bytes, Endian::kLittle), context),
+      DumpRecord(RecordAt1a8(bytes, Endian::kLittle), context),
       ElementsAre("0x1a8 SAMPLE misc 0x0 size 20", "  +0x0008 ip: 0x401000", "  +0x0010 pid: 5",
                   "  +0x0014 tid: missing", HasSubstr("damaged: SAMPLE record of 20 bytes")));
 }
@@ -105,7 +103,7 @@ TEST(DumpRecord, ShowsAnAttrFieldByField) {
   record.type = static_cast<uint32_t>(RecordType::kHeaderAttr);
   record.body = HeaderAttr{attr, {5, 6}};
   const auto bytes = *EncodeRecord(record, {});
-  const auto lines = DumpRecord(AsRaw(bytes, Endian::kLittle), {});
+  const auto lines = DumpRecord(RecordAt1a8(bytes, Endian::kLittle), {});
   EXPECT_THAT(lines, Contains("  +0x0020 attr.sample_type: 0x5 IP|TIME"));
   EXPECT_THAT(lines, Contains("  +0x0030 attr.flags: 0x10002 inherit, precise_ip 2"));
   EXPECT_THAT(lines, Contains("  +0x0040 attr.config1: 0x0"));
@@ -118,7 +116,7 @@ TEST(DumpRecord, ShowsTheFeatureInARecord) {
   record.type = static_cast<uint32_t>(RecordType::kHeaderFeature);
   record.body = HeaderFeature{10, {1, 2, 0, 0, 0, 0, 0, 0}};
   const auto bytes = *EncodeRecord(record, {});
-  EXPECT_EQ(DumpRecord(AsRaw(bytes, Endian::kLittle), {}).back(), "    memory: 513 kB");
+  EXPECT_EQ(DumpRecord(RecordAt1a8(bytes, Endian::kLittle), {}).back(), "    memory: 513 kB");
 }
 
 TEST(DumpRecord, ShowsBytesOfWhatItDoesNotKnow) {
@@ -126,7 +124,7 @@ TEST(DumpRecord, ShowsBytesOfWhatItDoesNotKnow) {
   DumpContext context;
   context.raw_bytes = true;
   EXPECT_THAT(
-      DumpRecord(AsRaw(bytes, Endian::kLittle), context),
+      DumpRecord(RecordAt1a8(bytes, Endian::kLittle), context),
       ElementsAre("0x1a8 TYPE_300 misc 0x0 size 12", "  +0x0008 payload: 4 bytes: 41 42 00 ff",
                   "  0000: 2c 01 00 00 00 00 0c 00 41 42 00 ff              ,.......AB.."));
 }

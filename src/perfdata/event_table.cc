@@ -4,11 +4,10 @@
 #include <utility>
 
 #include "perfdata/reader.h"
+#include "perfdata/record_size.h"
 
 namespace stackreel::perfdata {
 namespace {
-
-constexpr size_t kHeaderSize = 8;
 
 // Bytes that the fields of `bits` take where each takes 8.
 uint32_t BytesOf(uint64_t sample_type, uint64_t bits) {
@@ -16,12 +15,12 @@ uint32_t BytesOf(uint64_t sample_type, uint64_t bits) {
 }
 
 std::optional<uint64_t> LoadFromStart(const RawRecord& raw, uint32_t offset, Endian endian) {
-  if (kHeaderSize + offset + 8 > raw.bytes.size()) return std::nullopt;
-  return LoadUnaligned<uint64_t>(raw.bytes.data() + kHeaderSize + offset, endian);
+  if (kRecordHeaderSize + offset + 8 > raw.bytes.size()) return std::nullopt;
+  return LoadUnaligned<uint64_t>(raw.bytes.data() + kRecordHeaderSize + offset, endian);
 }
 
 std::optional<uint64_t> LoadFromEnd(const RawRecord& raw, uint32_t back, Endian endian) {
-  if (kHeaderSize + back > raw.bytes.size()) return std::nullopt;
+  if (kRecordHeaderSize + back > raw.bytes.size()) return std::nullopt;
   return LoadUnaligned<uint64_t>(raw.bytes.data() + raw.bytes.size() - back, endian);
 }
 

@@ -4,19 +4,16 @@
 #include "base/byte_writer.h"
 #include "perfdata/feature_layout.h"
 #include "perfdata/features.h"
+#include "perfdata/one_of_each.h"
 
 namespace stackreel::perfdata {
 namespace {
 
+using one_of_each::SomeBuildId;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-const BuildId& SomeBuildId() {
-  static const BuildId kId = *BuildId::FromHex("00112233445566778899aabbccddeeff01020304");
-  return kId;
-}
 
 // trace-cmd's head with one tracepoint.
 std::vector<uint8_t> TracingDataBytes() {

@@ -2,6 +2,7 @@
 
 #include "base/byte_reader.h"
 #include "base/byte_writer.h"
+#include "perfdata/record_size.h"
 #include "perfdata/user_record_layout.h"
 
 namespace stackreel::perfdata {
@@ -31,11 +32,11 @@ std::optional<PacMask> PacMaskOf(const EventUpdate& update, Endian endian) {
 }
 
 std::optional<uint64_t> SideBandTime(const RawRecord& raw, Endian endian) {
-  constexpr size_t kHeader = 8, kUpdateHead = 16;
-  size_t at = kHeader + kTimeInMask;
+  constexpr size_t kUpdateHead = 16;
+  size_t at = kRecordHeaderSize + kTimeInMask;
   if (raw.record_type() == RecordType::kEventUpdate) {
-    if (raw.bytes.size() < kHeader + kUpdateHead ||
-        LoadUnaligned<uint64_t>(raw.bytes.data() + kHeader, endian) != kUpdatePacMask) {
+    if (raw.bytes.size() < kRecordHeaderSize + kUpdateHead ||
+        LoadUnaligned<uint64_t>(raw.bytes.data() + kRecordHeaderSize, endian) != kUpdatePacMask) {
       return std::nullopt;
     }
     at += kUpdateHead;

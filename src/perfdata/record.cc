@@ -6,14 +6,13 @@
 #include <bit>
 
 #include "perfdata/record_layout.h"
+#include "perfdata/record_size.h"
 
 namespace stackreel::perfdata {
 
 namespace {
 
-constexpr size_t kHeaderSize = 8;
-constexpr size_t kMaxRecordSize = 65535;  // header.size is a u16
-constexpr uint32_t kFirstUserType = 64;   // PERF_RECORD_USER_TYPE_START
+constexpr uint32_t kFirstUserType = 64;  // PERF_RECORD_USER_TYPE_START
 constexpr uint64_t kTrailerBits =
     kSampleTid | kSampleTime | kSampleId | kSampleStreamId | kSampleCpu | kSampleIdentifier;
 
@@ -49,7 +48,7 @@ size_t SampleIdSize(const Attr& attr) {
 }
 
 Result<Record> DecodeRecord(const RawRecord& raw, const RecordContext& context) {
-  if (raw.bytes.size() < kHeaderSize) return Damaged(raw, "shorter than a record's header");
+  if (raw.bytes.size() < kRecordHeaderSize) return Damaged(raw, "shorter than a record's header");
   Record record;
   record.type = raw.type;
   record.misc = raw.misc;

@@ -4,6 +4,7 @@
 
 #include "base/byte_writer.h"
 #include "perfdata/one_of_each.h"
+#include "perfdata/synthetic_recording.h"
 
 namespace stackreel::perfdata {
 namespace {
@@ -14,10 +15,9 @@ using one_of_each::SomeBuildId;
 using one_of_each::TrailerAttr;
 using one_of_each::UserRecords;
 
-RawRecord AsRaw(const std::vector<uint8_t>& bytes, Endian endian) {
-  RawRecord raw;
-  raw.type = LoadUnaligned<uint32_t>(bytes.data(), endian);
-  raw.misc = LoadUnaligned<uint16_t>(bytes.data() + 4, endian);
+// The record at the start of `bytes`; what is behind it is its extra.
+RawRecord FirstRecord(const std::vector<uint8_t>& bytes, Endian endian) {
+  RawRecord raw = synthetic::AsRaw(bytes, endian);
   const auto size = LoadUnaligned<uint16_t>(bytes.data() + 6, endian);
   raw.bytes = ByteView(bytes).first(size);
   raw.extra = ByteView(bytes).subspan(size);
@@ -39,7 +39,7 @@ TEST(Record, KernelRecordsGoThroughBothByteOrdersWithAndWithoutTrailer) {
         const auto bytes = EncodeRecord(record, context);
         ASSERT_TRUE(bytes.has_value()) << record.type;
         EXPECT_EQ(bytes->size() % 8, 0u) << record.type;
-        const auto decoded = DecodeRecord(AsRaw(*bytes, endian), context);
+        const auto decoded = DecodeRecord(FirstRecord(*bytes, endian), context);
         ASSERT_TRUE(decoded.has_value()) << decoded.error().ToString();
         EXPECT_TRUE(*decoded == record) << RecordTypeName(record.type);
         EXPECT_EQ(*EncodeRecord(*decoded, context), *bytes);
@@ -55,7 +55,7 @@ TEST(Record, UserRecordsGoThroughBothByteOrders) {
     for (const Record& record : UserRecords()) {
       const auto bytes = EncodeRecord(record, context);
       ASSERT_TRUE(bytes.has_value()) << record.type;
-      const auto decoded = DecodeRecord(AsRaw(*bytes, endian), context);
+      const auto decoded = DecodeRecord(FirstRecord(*bytes, endian), context);
       ASSERT_TRUE(decoded.has_value()) << decoded.error().ToString();
       EXPECT_TRUE(*decoded == record) << RecordTypeName(record.type);
       EXPECT_EQ(*EncodeRecord(*decoded, context), *bytes);
@@ -84,7 +84,7 @@ TEST(Record, EveryCutIsAnErrorOrAShorterRecordNeverMore) {
   for (const Record& record : records) {
     const auto bytes = *EncodeRecord(record, context);
     for (size_t size = 0; size < bytes.size(); ++size) {
-      RawRecord raw = AsRaw(bytes, Endian::kLittle);
+      RawRecord raw = FirstRecord(bytes, Endian::kLittle);
       // Its own heap block, so that a sanitizer sees a read past the end.
       const std::vector<uint8_t> cut(bytes.begin(), bytes.begin() + static_cast<long>(size));
       raw.bytes = cut;
@@ -113,7 +113,7 @@ class Written {
   Result<Record> Decode(const Attr* attr = nullptr) {
     out_.PutAt(6, static_cast<uint16_t>(out_.size()));
     bytes_ = std::vector<uint8_t>(out_.view().begin(), out_.view().end());
-    return DecodeRecord(AsRaw(bytes_, endian_), {endian_, attr});
+    return DecodeRecord(FirstRecord(bytes_, endian_), {endian_, attr});
   }
 
  private:
@@ -195,7 +195,8 @@ TEST(Record, ReadHasEveryLayout) {
                          ((format & kReadTotalTimeEnabled) != 0 ? 1 : 0) +
                          ((format & kReadTotalTimeRunning) != 0 ? 1 : 0);
     EXPECT_EQ(bytes.size(), 8 + 8 + 8 * words) << format;
-    EXPECT_TRUE(*DecodeRecord(AsRaw(bytes, Endian::kLittle), {Endian::kLittle, &attr}) == record);
+    EXPECT_TRUE(*DecodeRecord(FirstRecord(bytes, Endian::kLittle), {Endian::kLittle, &attr}) ==
+                record);
   }
 }
 
@@ -283,7 +284,7 @@ TEST(Record, TracingDataTakesWhatThereIsOfItsBytes) {
   const Record record = Make(RecordType::kHeaderTracingData, HeaderTracingData{{1, 2, 3, 4, 5}});
   const auto bytes = *EncodeRecord(record, {});
   EXPECT_EQ(bytes.size(), 12u + 8u);  // size 12 in the header, 5 bytes, 3 zeros
-  RawRecord raw = AsRaw(bytes, Endian::kLittle);
+  RawRecord raw = FirstRecord(bytes, Endian::kLittle);
   raw.extra = raw.extra.first(3);
   EXPECT_EQ(std::get<HeaderTracingData>(DecodeRecord(raw, {})->body).bytes.size(), 3u);
 }
@@ -293,7 +294,7 @@ TEST(Record, AZeroTrailerIsWrittenForARecordThatHasNone) {
   const auto bytes =
       *EncodeRecord(Make(RecordType::kComm, Comm{1, 2, "x"}), {Endian::kLittle, &attr});
   EXPECT_EQ(bytes.size(), 8u + 8u + 8u + SampleIdSize(attr));
-  const auto decoded = DecodeRecord(AsRaw(bytes, Endian::kLittle), {Endian::kLittle, &attr});
+  const auto decoded = DecodeRecord(FirstRecord(bytes, Endian::kLittle), {Endian::kLittle, &attr});
   EXPECT_EQ(std::get<Comm>(decoded->body).comm, "x");
   EXPECT_EQ(decoded->sample_id->tid, 0u);
 }

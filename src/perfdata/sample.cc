@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 
+#include "perfdata/record_size.h"
 #include "perfdata/sample_layout.h"
 
 namespace stackreel::perfdata {
@@ -12,7 +13,6 @@ namespace stackreel::perfdata {
 namespace {
 
 constexpr uint64_t kKnownSampleBits = (uint64_t{kSampleArch1} << 1) - 1;
-constexpr size_t kMaxRecordSize = 65535;  // header.size is a u16
 
 }  // namespace
 

@@ -3,22 +3,17 @@
 #include <gtest/gtest.h>
 
 #include "base/byte_writer.h"
+#include "perfdata/synthetic_recording.h"
 
 namespace stackreel::perfdata {
 namespace {
 
-RawRecord AsRaw(const std::vector<uint8_t>& bytes, Endian endian) {
-  RawRecord raw;
-  raw.type = LoadUnaligned<uint32_t>(bytes.data(), endian);
-  raw.misc = LoadUnaligned<uint16_t>(bytes.data() + 4, endian);
-  raw.bytes = bytes;
-  return raw;
-}
+using synthetic::AsRaw;
 
 constexpr uint64_t kAllBits = ((uint64_t{kSampleArch1} << 1) - 1) & ~uint64_t{kSampleWeightStruct};
 
 // The words of a sample with every field, each field with a value of its own.
-std::vector<uint8_t> EveryField(Endian endian) {
+std::vector<uint8_t> SampleOfEveryField(Endian endian) {
   ByteWriter out(endian);
   out.U32(9);
   out.U16(2);
@@ -87,7 +82,7 @@ Attr EveryFieldAttr() {
 TEST(Sample, EveryFieldIsWhereTheKernelPutsIt) {
   const Attr attr = EveryFieldAttr();
   for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
-    const std::vector<uint8_t> bytes = EveryField(endian);
+    const std::vector<uint8_t> bytes = SampleOfEveryField(endian);
     Sample sample;
     const Status status = DecodeSample(AsRaw(bytes, endian), attr, endian, sample);
     ASSERT_TRUE(status.has_value()) << status.error().ToString();
@@ -128,13 +123,13 @@ TEST(Sample, EveryFieldIsWhereTheKernelPutsIt) {
     // And back, in either byte order.
     EXPECT_EQ(*EncodeSample(sample, 2, attr, endian), bytes);
     const Endian other = endian == Endian::kLittle ? Endian::kBig : Endian::kLittle;
-    EXPECT_EQ(*EncodeSample(sample, 2, attr, other), EveryField(other));
+    EXPECT_EQ(*EncodeSample(sample, 2, attr, other), SampleOfEveryField(other));
   }
 }
 
 TEST(Sample, EveryCutIsRefused) {
   const Attr attr = EveryFieldAttr();
-  const std::vector<uint8_t> bytes = EveryField(Endian::kLittle);
+  const std::vector<uint8_t> bytes = SampleOfEveryField(Endian::kLittle);
   for (size_t size = 0; size < bytes.size(); ++size) {
     const std::vector<uint8_t> cut(bytes.begin(), bytes.begin() + static_cast<long>(size));
     RawRecord raw = AsRaw(bytes, Endian::kLittle);

@@ -30,6 +30,15 @@ inline Bytes RecordBytes(RecordType type, const Bytes& payload, uint16_t misc = 
   return RecordBytes(static_cast<uint32_t>(type), payload, misc, endian);
 }
 
+// All of `bytes` as the one record that begins there.
+inline RawRecord AsRaw(ByteView bytes, Endian endian) {
+  RawRecord raw;
+  raw.type = LoadUnaligned<uint32_t>(bytes.data(), endian);
+  raw.misc = LoadUnaligned<uint16_t>(bytes.data() + 4, endian);
+  raw.bytes = bytes;
+  return raw;
+}
+
 inline Bytes Join(const std::vector<Bytes>& parts) {
   Bytes all;
   for (const Bytes& part : parts) all.insert(all.end(), part.begin(), part.end());

@@ -5,22 +5,20 @@
 #include <algorithm>
 #include <utility>
 
+#include "perfdata/record_size.h"
 #include "perfdata/resync.h"
 
 namespace stackreel::perfdata {
 namespace {
 
-constexpr size_t kHeaderSize = 8;
 constexpr size_t kCompressed2HeaderSize = 16;
 // The largest part of a zstd stream that perf puts behind one header of COMPRESSED2.
-constexpr size_t kMaxCompressed2Piece = 65535 - kCompressed2HeaderSize;
+constexpr size_t kMaxCompressed2Piece = kMaxRecordSize - kCompressed2HeaderSize;
 // Types are small numbers: the kernel's below 64, perf's from there, simpleperf's from 32768 and
 // ours from 60000. A larger one is no record but what somebody printed into the pipe.
 constexpr uint32_t kMaxType = 0xffff;
 // Above what any recorder writes for one ring's worth of COMPRESSED2, or as TRACING_DATA.
 constexpr uint64_t kMaxPayload = uint64_t{256} << 20;
-
-uint64_t AlignTo8(uint64_t n) { return (n + 7) & ~uint64_t{7}; }
 
 }  // namespace
 
@@ -47,11 +45,11 @@ bool Tokenizer::Stop(std::string message, uint64_t offset) {
 // A record of a kind that is not known is believed if behind it the data ends or what may be a
 // header lies: damage makes such types too.
 Result<bool> Tokenizer::IsFollowedByRecord(const Header& header) {
-  TRY_ASSIGN(const size_t ready, stream_.Ensure(header.size + kHeaderSize));
+  TRY_ASSIGN(const size_t ready, stream_.Ensure(header.size + kRecordHeaderSize));
   if (ready <= header.size) return ready == header.size;
-  if (ready < header.size + kHeaderSize) return false;
+  if (ready < header.size + kRecordHeaderSize) return false;
   const Header next = LoadHeader(stream_.view().data() + header.size);
-  return next.type <= kMaxType && next.size >= kHeaderSize;
+  return next.type <= kMaxType && next.size >= kRecordHeaderSize;
 }
 
 // Looks for the next records behind a header that cannot be one. True if there are some; else the
@@ -125,8 +123,8 @@ Result<bool> Tokenizer::Next(RawRecord& record) {
 // made true: there may be more.
 Result<bool> Tokenizer::NextOuter(RawRecord& record, bool& again) {
   const uint64_t at = stream_.offset();
-  TRY_ASSIGN(size_t ready, stream_.Ensure(kHeaderSize));
-  if (ready < kHeaderSize) {
+  TRY_ASSIGN(size_t ready, stream_.Ensure(kRecordHeaderSize));
+  if (ready < kRecordHeaderSize) {
     if (ready > 0) return Stop("the last record is cut off in its header", at);
     if (inner_.available() > 0) Note("the last compressed record ends inside a record", at);
     stopped_ = true;
@@ -143,7 +141,7 @@ Result<bool> Tokenizer::NextOuter(RawRecord& record, bool& again) {
     TRY_ASSIGN(again, TakeCompressed2(header));
     return false;
   }
-  if (header.size < kHeaderSize) {
+  if (header.size < kRecordHeaderSize) {
     TRY_ASSIGN(again, PassOverDamage(fmt::format("a record of type {} gives its size as {}, which "
                                                  "is less than its header's 8",
                                                  header.type, header.size),
@@ -186,12 +184,12 @@ Result<bool> Tokenizer::NextOuter(RawRecord& record, bool& again) {
 Result<bool> Tokenizer::TakeExtra(const Header& header, uint64_t at, RawRecord& record,
                                   bool& again) {
   const bool tracing = header.type == static_cast<uint32_t>(RecordType::kHeaderTracingData);
-  if (header.size < kHeaderSize + (tracing ? 4u : 8u)) {
+  if (header.size < kRecordHeaderSize + (tracing ? 4u : 8u)) {
     TRY_ASSIGN(again,
                PassOverDamage("a record that bytes follow is too short to say how many", at));
     return false;
   }
-  const uint8_t* payload = stream_.view().data() + kHeaderSize;
+  const uint8_t* payload = stream_.view().data() + kRecordHeaderSize;
   const uint64_t size = tracing ? AlignTo8(LoadUnaligned<uint32_t>(payload, endian_))
                                 : LoadUnaligned<uint64_t>(payload, endian_);
   if (!tracing) {
@@ -223,7 +221,7 @@ Result<bool> Tokenizer::TakeExtra(const Header& header, uint64_t at, RawRecord& 
 
 Result<bool> Tokenizer::TakeCompressed(const Header& header) {
   compressed_at_ = stream_.offset();
-  Feed(stream_.view().subspan(kHeaderSize, header.size - kHeaderSize));
+  Feed(stream_.view().subspan(kRecordHeaderSize, header.size - kRecordHeaderSize));
   stream_.Advance(header.size);
   return true;
 }
@@ -238,7 +236,8 @@ Result<bool> Tokenizer::TakeCompressed2(const Header& header) {
   const uint64_t at = stream_.offset();
   TRY_ASSIGN(size_t ready, stream_.Ensure(kCompressed2HeaderSize));
   if (ready < kCompressed2HeaderSize) return Stop("the last compressed record is cut off", at);
-  const auto data_size = LoadUnaligned<uint64_t>(stream_.view().data() + kHeaderSize, endian_);
+  const auto data_size =
+      LoadUnaligned<uint64_t>(stream_.view().data() + kRecordHeaderSize, endian_);
   if (data_size > kMaxPayload) {
     return PassOverDamage(fmt::format("a compressed record says it holds {} bytes", data_size), at);
   }
@@ -312,9 +311,9 @@ Result<bool> Tokenizer::NextInner(RawRecord& record) {
       if (ensure(1) == 0) return false;
       continue;
     }
-    if (ensure(kHeaderSize) < kHeaderSize) return false;
+    if (ensure(kRecordHeaderSize) < kRecordHeaderSize) return false;
     const Header header = LoadHeader(inner_.view().data());
-    if (header.type > kMaxType || header.size < kHeaderSize) {
+    if (header.type > kMaxType || header.size < kRecordHeaderSize) {
       Note(fmt::format("inside a compressed record: no record has type {:#x} and size {}",
                        header.type, header.size),
            compressed_at_);

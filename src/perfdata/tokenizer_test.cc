@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "perfdata/record_size.h"
 #include "perfdata/synthetic_recording.h"
 
 namespace stackreel::perfdata {
@@ -18,8 +19,6 @@ using synthetic::RecordBytes;
 using synthetic::RoundBytes;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-constexpr size_t kHeaderSize = 8;
 
 // What a tokenizer makes of some bytes.
 struct Tokens {
@@ -52,7 +51,7 @@ Tokens Tokenize(const Bytes& bytes, size_t chunk = SIZE_MAX) {
 
 // A SAMPLE of `size` bytes, filled from `seed`.
 Bytes Patterned(size_t size, uint8_t seed) {
-  Bytes payload(size - kHeaderSize);
+  Bytes payload(size - kRecordHeaderSize);
   for (size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<uint8_t>(seed + 7 * i);
   return RecordBytes(RecordType::kSample, payload);
 }

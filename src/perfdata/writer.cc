@@ -9,14 +9,13 @@
 #include "base/byte_writer.h"
 #include "perfdata/compressor.h"
 #include "perfdata/header.h"
+#include "perfdata/record_size.h"
 
 namespace stackreel::perfdata {
 namespace {
 
 using FeatureBytes = std::map<uint32_t, std::vector<uint8_t>>;
 
-constexpr size_t kRecordHeaderSize = 8;
-constexpr size_t kMaxRecordSize = 65535;
 // What is gathered before it is written out.
 constexpr size_t kBufferSize = size_t{256} << 10;
 // perf 6.1 takes what lies behind its own attr, of 128 bytes, for the ids of a HEADER_ATTR record,
@@ -26,8 +25,6 @@ constexpr uint32_t kPipeAttrSize = 128;
 constexpr uint32_t kFirstForeignFeature = 128;
 
 constexpr uint32_t Number(Feature feature) { return static_cast<uint32_t>(feature); }
-
-uint64_t AlignTo8(uint64_t n) { return (n + 7) & ~uint64_t{7}; }
 
 class StreamWriter : public Writer {
  public:

@@ -7,6 +7,7 @@
 
 #include "analyze/chain_splice.h"
 #include "base/check.h"
+#include "record/records.h"
 
 namespace stackreel::record {
 
@@ -16,14 +17,6 @@ using unwind::StackEnd;
 
 constexpr size_t kSamplesPerChunk = 32;
 constexpr size_t kMaxFrames = 1024;
-
-perfdata::RawRecord AsRaw(ByteView record) {
-  perfdata::RawRecord raw;
-  raw.type = LoadUnaligned<uint32_t>(record.data(), kNativeEndian);
-  raw.misc = LoadUnaligned<uint16_t>(record.data() + 4, kNativeEndian);
-  raw.bytes = record;
-  return raw;
-}
 
 #if defined(__aarch64__)
 constexpr uint16_t kMachine = EM_AARCH64;

@@ -13,7 +13,9 @@
 #include "elf/image.h"
 #include "os/file.h"
 #include "os/proc.h"
+#include "perfdata/record_size.h"
 #include "record/event_parse.h"
+#include "record/records.h"
 #include "record/tracing_data.h"
 #include "symfiles/symfiles.h"
 
@@ -22,8 +24,6 @@ namespace stackreel::record {
 namespace {
 
 using perfdata::RecordType;
-
-constexpr size_t kHeaderSize = 8;
 
 // Files while recording: vDSOs are those that are known, all others are looked for in the mount
 // namespace of their process. Debug information is not needed to unwind, so nothing is fetched.
@@ -46,23 +46,6 @@ class RecordingFiles : public symbolize::ModuleFileProvider {
   const VdsoImages& vdsos_;
   std::unique_ptr<symbolize::ModuleFileProvider> files_;
 };
-
-perfdata::RawRecord AsRaw(ByteView record) {
-  perfdata::RawRecord raw;
-  raw.type = LoadUnaligned<uint32_t>(record.data(), kNativeEndian);
-  raw.misc = LoadUnaligned<uint16_t>(record.data() + 4, kNativeEndian);
-  raw.bytes = record;
-  return raw;
-}
-
-perfdata::Record MakeRecord(RecordType type, uint16_t misc, perfdata::RecordBody body) {
-  perfdata::Record record;
-  record.type = static_cast<uint32_t>(type);
-  record.misc = misc;
-  record.body = std::move(body);
-  if (type < RecordType::kHeaderAttr) record.sample_id = perfdata::SampleId();
-  return record;
-}
 
 // ".2026112912301542": of the day, to hundredths of a second, as perf names files it switches.
 std::string TimeSuffix() {
@@ -279,9 +262,10 @@ Status RoundProcessor::TakeRound(Round round) {
 }
 
 Status RoundProcessor::ReadRing(std::vector<uint8_t>& ring) {
-  for (size_t at = 0; at + kHeaderSize <= ring.size();) {
+  for (size_t at = 0; at + perfdata::kRecordHeaderSize <= ring.size();) {
     const size_t size = LoadUnaligned<uint16_t>(ring.data() + at + 6, kNativeEndian);
-    CHECK(size >= kHeaderSize && size <= ring.size() - at);  // ConsumeRing saw to that
+    CHECK(size >= perfdata::kRecordHeaderSize &&
+          size <= ring.size() - at);  // ConsumeRing saw to that
     const std::span<uint8_t> bytes(ring.data() + at, size);
     at += size;
     perfdata::RawRecord raw = AsRaw(bytes);
@@ -374,8 +358,9 @@ Status RoundProcessor::PassOn(ByteView record) {
 Status RoundProcessor::WriteInOrder(ByteView record) {
   const perfdata::RawRecord raw = AsRaw(record);
   if (raw.record_type() == RecordType::kSample) {
-    if (record.size() < 2 * kHeaderSize) return {};
-    const auto id = LoadUnaligned<uint64_t>(record.data() + kHeaderSize, kNativeEndian);
+    if (record.size() < 2 * perfdata::kRecordHeaderSize) return {};
+    const auto id =
+        LoadUnaligned<uint64_t>(record.data() + perfdata::kRecordHeaderSize, kNativeEndian);
     const auto event = EventOf(id);
     if (!event) return {};
     ++totals_.samples;

@@ -9,6 +9,7 @@
 #include "elf/image.h"
 #include "os/file.h"
 #include "os/proc.h"
+#include "record/records.h"
 
 namespace stackreel::record {
 
@@ -20,15 +21,6 @@ using perfdata::RecordType;
 constexpr uint16_t kMiscUser = static_cast<uint16_t>(perfdata::CpuMode::kUser);
 
 // Synthesised records have a trailer of zeros: no time, so they come before all others.
-Record MakeRecord(RecordType type, uint16_t misc, perfdata::RecordBody body) {
-  Record record;
-  record.type = static_cast<uint32_t>(type);
-  record.misc = misc;
-  record.body = std::move(body);
-  record.sample_id = perfdata::SampleId();
-  return record;
-}
-
 Status EmitThread(uint32_t pid, uint32_t tid, const os::ProcStatus& status,
                   const EmitRecord& emit) {
   const bool leader = pid == tid;

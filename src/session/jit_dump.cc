@@ -9,8 +9,8 @@ namespace {
 
 // "JiTD", as a number of the machine that wrote it.
 constexpr uint32_t kMagic = 0x4a695444;
-constexpr size_t kHeaderSize = 40;
-constexpr size_t kRecordHeaderSize = 16;
+constexpr size_t kJitHeaderSize = 40;
+constexpr size_t kJitRecordHeaderSize = 16;
 constexpr uint64_t kFlagCpuClock = 1;
 
 enum RecordId : uint32_t { kLoad = 0, kMove = 1, kDebugInfo = 2, kClose = 3, kUnwindingInfo = 4 };
@@ -20,7 +20,7 @@ enum RecordId : uint32_t { kLoad = 0, kMove = 1, kDebugInfo = 2, kClose = 3, kUn
 //   header   magic 4 · version 4 · size 4 · EM_* 4 · pad 4 · pid 4 · time 8 · flags 8
 //   record   id 4 · size 4 · time 8 · …
 Result<JitDump> JitDump::Parse(ByteView bytes) {
-  if (bytes.size() < kHeaderSize) return Fail(ErrorKind::kDamaged, "too short to be a jitdump");
+  if (bytes.size() < kJitHeaderSize) return Fail(ErrorKind::kDamaged, "too short to be a jitdump");
   JitDump dump;
   if (LoadUnaligned<uint32_t>(bytes.data(), Endian::kLittle) == kMagic) {
     dump.endian_ = Endian::kLittle;
@@ -35,18 +35,18 @@ Result<JitDump> JitDump::Parse(ByteView bytes) {
   dump.machine_ = static_cast<uint16_t>(reader.U32());
   reader.Skip(16);
   dump.has_cpu_clock_ = (reader.U64() & kFlagCpuClock) != 0;
-  reader.Seek(std::max<uint64_t>(header_size, kHeaderSize));
-  while (reader.remaining() >= kRecordHeaderSize) {
+  reader.Seek(std::max<uint64_t>(header_size, kJitHeaderSize));
+  while (reader.remaining() >= kJitRecordHeaderSize) {
     const uint32_t id = reader.U32();
     const uint32_t size = reader.U32();
     const uint64_t time = reader.U64();
     const uint64_t body_at = reader.offset();
-    if (size < kRecordHeaderSize || size - kRecordHeaderSize > reader.remaining()) {
+    if (size < kJitRecordHeaderSize || size - kJitRecordHeaderSize > reader.remaining()) {
       ++dump.bad_records_;
       break;
     }
     if (id == kClose) break;
-    const ByteView body = reader.Bytes(size - kRecordHeaderSize);
+    const ByteView body = reader.Bytes(size - kJitRecordHeaderSize);
     if (!dump.TakeRecord(id, time, ByteReader(body, dump.endian_), body_at)) ++dump.bad_records_;
   }
   dump.UndoElfHeaderShift();

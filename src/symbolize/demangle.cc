@@ -28,7 +28,7 @@ void Append(const char* text, size_t size, void* opaque) {
 
 // Calls one of libiberty's demanglers. Nothing if the name is not of its kind.
 template <typename Function>
-bool Run(Function demangle, const char* name, int options, NameSink& sink) {
+bool RunDemangler(Function demangle, const char* name, int options, NameSink& sink) {
   sink.text.clear();
   if (setjmp(sink.too_long) != 0) return false;
   return demangle(name, options, Append, &sink) != 0;
@@ -78,8 +78,8 @@ std::string Demangle(std::string_view name, NameStyle style) {
   if (name.starts_with("_Z") || name.starts_with("_R")) {
     const int options = style == NameStyle::kName ? DMGL_NO_OPTS : DMGL_PARAMS | DMGL_ANSI;
     NameSink sink;
-    if (Run(rust_demangle_callback, mangled.c_str(), options, sink)) return sink.text;
-    if (Run(cplus_demangle_v3_callback, mangled.c_str(), options, sink)) return sink.text;
+    if (RunDemangler(rust_demangle_callback, mangled.c_str(), options, sink)) return sink.text;
+    if (RunDemangler(cplus_demangle_v3_callback, mangled.c_str(), options, sink)) return sink.text;
   }
   if (auto ocaml = DemangleOcaml(name)) return *std::move(ocaml);
   return mangled;

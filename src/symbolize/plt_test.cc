@@ -10,36 +10,15 @@
 
 #include "base/byte_writer.h"
 #include "elf/elf_writer.h"
-#include "symbolize/symbol_table.h"
+#include "symbolize/file_table.h"
 
 namespace stackreel::symbolize {
 namespace {
 
 using elf::ElfWriter;
-using Bytes = std::vector<uint8_t>;
 
 constexpr uint64_t kPlt = 0x1000;
 constexpr uint64_t kGot = 0x4000;
-
-std::string NameAt(const SymbolTable& table, uint64_t svma) {
-  const std::optional<SymbolRange> symbol = table.Find(Svma(svma));
-  return symbol ? std::string(symbol->name) : "";
-}
-
-// A table and the file that its names are in.
-struct FileTable {
-  Bytes file;
-  SymbolTable table;
-};
-FileTable TableOfFile(Bytes file) {
-  FileTable out;
-  out.file = std::move(file);
-  const auto image = elf::Image::Parse(out.file);
-  EXPECT_TRUE(image);
-  out.table = SymbolTable::FromElf(&*image, nullptr);
-  return out;
-}
-std::string NameAt(const FileTable& file, uint64_t svma) { return NameAt(file.table, svma); }
 
 struct Relocation {
   uint64_t slot = 0;

@@ -11,33 +11,13 @@
 #include <vector>
 
 #include "elf/elf_writer.h"
+#include "symbolize/file_table.h"
 
 namespace stackreel::symbolize {
 namespace {
 
 using elf::ElfWriter;
-using Bytes = std::vector<uint8_t>;
 using NewSymbol = ElfWriter::NewSymbol;
-
-std::string NameAt(const SymbolTable& table, uint64_t svma) {
-  const std::optional<SymbolRange> symbol = table.Find(Svma(svma));
-  return symbol ? std::string(symbol->name) : "";
-}
-
-// A table and the file that its names are in.
-struct FileTable {
-  Bytes file;
-  SymbolTable table;
-};
-FileTable TableOfFile(Bytes file) {
-  FileTable out;
-  out.file = std::move(file);
-  const auto image = elf::Image::Parse(out.file);
-  EXPECT_TRUE(image);
-  out.table = SymbolTable::FromElf(&*image, nullptr);
-  return out;
-}
-std::string NameAt(const FileTable& file, uint64_t svma) { return NameAt(file.table, svma); }
 
 // A table of a file with one .text (section 1, from 0x1000) and one .rodata.str (section 2).
 FileTable TableOf(const std::vector<NewSymbol>& symbols, uint16_t machine = EM_X86_64) {

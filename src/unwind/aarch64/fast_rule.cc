@@ -31,12 +31,6 @@ bool SetSaved(const RegisterRule& saved, SavedAt& where, int32_t& offset) {
   }
 }
 
-FastRule Only(FastKind kind) {
-  FastRule rule;
-  rule.kind = kind;
-  return rule;
-}
-
 }  // namespace
 
 FastRule ScannedRule(const ScannedFrame& scanned) {

@@ -45,6 +45,13 @@ struct FastRule {
 };
 static_assert(sizeof(FastRule) == 16);
 
+// A rule that says no more than its kind.
+inline FastRule Only(FastKind kind) {
+  FastRule rule;
+  rule.kind = kind;
+  return rule;
+}
+
 FastRule ScannedRule(const ScannedFrame& scanned);
 
 // A row that keeps the return address at or above the CFA, in the caller's own frame, has its CFA

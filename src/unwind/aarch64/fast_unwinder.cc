@@ -10,12 +10,6 @@
 namespace stackreel::unwind::aarch64 {
 namespace {
 
-FastRule Only(FastKind kind) {
-  FastRule rule;
-  rule.kind = kind;
-  return rule;
-}
-
 // The rule at a pc by call-frame information, or what stands for it where there is none.
 FastRule MakeRule(const UnwindMapping& mapping, uint64_t pc, bool exact, Counts& counts) {
   if (mapping.module == nullptr) return Only(FastKind::kUnknownCode);

@@ -75,12 +75,6 @@ std::optional<int16_t> ParsePlt(ByteView bytes) {
   return static_cast<int16_t>(bytes[kNumber] - kOpLit0);
 }
 
-FastRule Only(FastKind kind) {
-  FastRule rule;
-  rule.kind = kind;
-  return rule;
-}
-
 // sp, ip and (where it says so) fp saved at places relative to the trampoline's sp. The rows of
 // glibc's __restore_rt and the kernel's vDSO say: CFA = [sp + n], register r at expression sp + m.
 template <class Cpu>

@@ -48,6 +48,13 @@ struct FastRule {
 };
 static_assert(sizeof(FastRule) == 16);
 
+// A rule that says no more than its kind.
+inline FastRule Only(FastKind kind) {
+  FastRule rule;
+  rule.kind = kind;
+  return rule;
+}
+
 FastRule ScannedRule(const ScannedFrame& scanned);
 ScannedFrame ScannedFrameOf(const FastRule& rule);
 

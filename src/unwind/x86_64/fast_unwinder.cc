@@ -9,12 +9,6 @@
 namespace stackreel::unwind::x86_64 {
 namespace {
 
-FastRule Only(FastKind kind) {
-  FastRule rule;
-  rule.kind = kind;
-  return rule;
-}
-
 // The rule at a pc by call-frame information, or what stands for it where there is none.
 template <class Cpu>
 FastRule MakeRule(const UnwindMapping& mapping, uint64_t pc, bool exact, Counts& counts) {
