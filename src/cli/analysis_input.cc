@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "cli/number_range.h"
+#include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/recording_input.h"
 #include "os/proc.h"
@@ -182,7 +183,7 @@ Result<profile::Profile> AnalysisInput::MakeProfile(const analyze::ProfileOption
 int AnalysisInput::Report(const analyze::AnalysisResult& result,
                           const GlobalOptions& global) const {
   const auto warn = [](const std::string& text) {
-    fmt::print(stderr, "stackreel: warning: {}\n", text);
+    Print(stderr, "stackreel: warning: {}\n", text);
   };
   if (result.lost > 0 && !global.quiet) {
     warn(fmt::format("{} records were lost while recording; {} samples are here", result.lost,
@@ -195,7 +196,7 @@ int AnalysisInput::Report(const analyze::AnalysisResult& result,
   }
   if (global.verbose > 0) {
     for (const auto& [name, count] : opened_->analysis->counters().values()) {
-      fmt::print(stderr, "{}: {}\n", name, count);
+      Print(stderr, "{}: {}\n", name, count);
     }
   }
   if (result.read.complete) return kExitDone;

@@ -1,9 +1,9 @@
-#include <fmt/format.h>
 
 #include <cstdio>
 
 #include "cli/command.h"
 #include "cli/help.h"
+#include "cli/print.h"
 #include "cli/program.h"
 
 namespace stackreel::cli {
@@ -28,7 +28,7 @@ class CompletionCommand : public Command {
     const Shell shell = shell_ == "zsh"    ? Shell::kZsh
                         : shell_ == "fish" ? Shell::kFish
                                            : Shell::kBash;
-    fmt::print("{}", CompletionScript(shell, Program().Docs()));
+    Print(stdout, "{}", CompletionScript(shell, Program().Docs()));
     return kExitDone;
   }
 

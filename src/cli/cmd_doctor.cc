@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <cstdio>
 
@@ -6,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/doctor.h"
+#include "cli/print.h"
 
 namespace stackreel::cli {
 
@@ -56,12 +56,12 @@ class DoctorCommand : public Command {
       const char* code = check.state == CheckState::kOk        ? "\x1b[32m"
                          : check.state == CheckState::kLimited ? "\x1b[33m"
                                                                : "\x1b[31m";
-      fmt::print("{}{:<8}{} {:<28} {}\n", color ? code : "", StateName(check.state),
-                 color ? "\x1b[0m" : "", check.name, check.found);
+      Print(stdout, "{}{:<8}{} {:<28} {}\n", color ? code : "", StateName(check.state),
+            color ? "\x1b[0m" : "", check.name, check.found);
       if (check.state == CheckState::kOk) continue;
-      if (!check.effect.empty()) fmt::print("{:9}{:<28}   {}\n", "", "", check.effect);
+      if (!check.effect.empty()) Print(stdout, "{:9}{:<28}   {}\n", "", "", check.effect);
       for (const std::string& cure : check.cures)
-        fmt::print("{:9}{:<28}   try: {}\n", "", "", cure);
+        Print(stdout, "{:9}{:<28}   try: {}\n", "", "", cure);
     }
   }
 
@@ -75,7 +75,8 @@ class DoctorCommand : public Command {
                                {"effect", check.effect},
                                {"cures", check.cures}});
     }
-    fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    Print(stdout, "{}\n",
+          out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   }
 
   bool json_ = false;

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/event_choice.h"
 #include "cli/number_range.h"
+#include "cli/print.h"
 #include "os/file.h"
 #include "views/flame_graph.h"
 
@@ -119,8 +120,8 @@ Result<std::vector<uint32_t>> FlamegraphCommand::ChooseEvent(const profile::Prof
     }
   }
   if (!others.empty() && !global.quiet) {
-    fmt::print(stderr, "stackreel: drawing event {}; choose another with --event: {}\n",
-               events[chosen[0]], fmt::join(others, ", "));
+    Print(stderr, "stackreel: drawing event {}; choose another with --event: {}\n",
+          events[chosen[0]], fmt::join(others, ", "));
   }
   return chosen;
 }
@@ -133,7 +134,7 @@ Status FlamegraphCommand::Write(const std::string& text, const std::string& what
   TRY(out->Write(AsBytes(text)));
   TRY(out->Commit());
   if (output != "-" && !global.quiet) {
-    fmt::print(stderr, "stackreel: wrote {} ({})\n", output, what);
+    Print(stderr, "stackreel: wrote {} ({})\n", output, what);
   }
   return {};
 }

@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/number_range.h"
+#include "cli/print.h"
 #include "os/child_process.h"
 #include "os/proc.h"
 #include "record/event_parse.h"
@@ -256,7 +257,7 @@ Result<int> RecordCommand::Run(const GlobalOptions& global) {
   TRY(Convert());
   options_.cmdline = global.cmdline;
   const auto notice = [&global](const std::string& text) {
-    if (!global.quiet) fmt::print(stderr, "stackreel: {}\n", text);
+    if (!global.quiet) Print(stderr, "stackreel: {}\n", text);
   };
   if (!options_.command.empty()) {
     if (const auto found = os::FindCommand(options_.command.front()); !found) {
@@ -296,14 +297,14 @@ int RecordCommand::Report(const record::RecordSummary& summary, const GlobalOpti
     if (summary.wall_s >= 1) {
       line += fmt::format(", {:.1f} % of one", 100 * summary.cpu_s / summary.wall_s);
     }
-    fmt::print(stderr, "{}\n", line);
+    Print(stderr, "{}\n", line);
     if (summary.lost != 0) {
-      fmt::print(stderr, "  records were lost where a ring was full; larger rings help: -m 64M\n");
+      Print(stderr, "  records were lost where a ring was full; larger rings help: -m 64M\n");
     }
     if (global.verbose > 0) {
-      fmt::print(stderr, "  ended by: {}\n", summary.ended_by);
+      Print(stderr, "  ended by: {}\n", summary.ended_by);
       for (const auto& [counter, n] : summary.counters.values()) {
-        fmt::print(stderr, "  {:<40} {}\n", counter, n);
+        Print(stderr, "  {:<40} {}\n", counter, n);
       }
     }
   }

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "cli/print.h"
 #include "profile/filter.h"
 
 namespace stackreel::cli {
@@ -35,13 +36,13 @@ Result<std::vector<uint32_t>> ChooseEvents(const profile::Profile& profile,
 int WarnOfLoss(const profile::Profile& profile, const GlobalOptions& global) {
   const profile::Profile::Facts& facts = profile.facts;
   if (facts.lost > 0 && !global.quiet) {
-    fmt::print(stderr,
-               "stackreel: warning: {} records were lost while recording; {} samples are "
-               "here\n",
-               facts.lost, facts.samples);
+    Print(stderr,
+          "stackreel: warning: {} records were lost while recording; {} samples are "
+          "here\n",
+          facts.lost, facts.samples);
   }
   if (facts.damage.empty()) return kExitDone;
-  fmt::print(stderr, "stackreel: warning: {}; what stands before was read\n", facts.damage);
+  Print(stderr, "stackreel: warning: {}; what stands before was read\n", facts.damage);
   return kExitDamagedInput;
 }
 

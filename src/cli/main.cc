@@ -1,10 +1,12 @@
 #include <new>
 
 #include "cli/program.h"
+#include "os/file.h"
 
 // SIGPIPE keeps what the caller gave it: as in any filter, `stackreel script | head` ends when head
 // does. `record` ignores it while it records, since there a closed pipe has to be told.
 int main(int argc, char** argv) {
+  stackreel::os::HoldStandardDescriptors();
   std::set_new_handler(stackreel::cli::EndOutOfMemory);
   stackreel::cli::Program program;
   return program.Run(argc, argv);

@@ -10,6 +10,7 @@
 
 #include "cli/help.h"
 #include "cli/number_range.h"
+#include "cli/print.h"
 #include "os/file.h"
 
 namespace stackreel::cli {
@@ -49,14 +50,14 @@ int PrintError(const Error& error, const GlobalOptions& global) {
   const bool color = global.color == ColorWhen::kAlways ||
                      (global.color == ColorWhen::kAuto && isatty(STDERR_FILENO) != 0 &&
                       getenv("NO_COLOR") == nullptr);
-  fmt::print(stderr, "{}stackreel: error:{} {}\n", color ? "\x1b[1;31m" : "",
-             color ? "\x1b[0m" : "", error.ToString());
+  Print(stderr, "{}stackreel: error:{} {}\n", color ? "\x1b[1;31m" : "", color ? "\x1b[0m" : "",
+        error.ToString());
   if (!error.cure.empty()) {
     std::string cure = error.cure;
     for (size_t at = 0; (at = cure.find('\n', at)) != std::string::npos; at += 8) {
       cure.replace(at, 1, "\n       ");
     }
-    fmt::print(stderr, "  try: {}\n", cure);
+    Print(stderr, "  try: {}\n", cure);
   }
   return ExitCodeOf(error.kind);
 }
@@ -151,9 +152,9 @@ int Program::RunHelp(const std::vector<std::string>& args) const {
                       "");
   }
   if (man) {
-    fmt::print("{}", ManPage(found, docs));
+    Print(stdout, "{}", ManPage(found, docs));
   } else {
-    fmt::print("{}", found != nullptr ? HelpText(*found) : ProgramHelpText(docs));
+    Print(stdout, "{}", found != nullptr ? HelpText(*found) : ProgramHelpText(docs));
   }
   return kExitDone;
 }
@@ -173,16 +174,22 @@ int Program::RunCommand(Entry& entry) {
                   : color_ == "never" ? ColorWhen::kNever
                                       : ColorWhen::kAuto;
   Result<int> code = entry.command->Run(global_);
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    return PrintError(Error(ErrorKind::kIo, "cannot write to standard output"), global_);
-  }
   return code ? *code : PrintError(code.error(), global_);
 }
 
 int Program::Run(int argc, const char* const* argv) {
+  const int code = RunArguments(argc, argv);
+  // Help and the version are answers too.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    return PrintError(Error(ErrorKind::kIo, "cannot write to standard output"), global_);
+  }
+  return code;
+}
+
+int Program::RunArguments(int argc, const char* const* argv) {
   const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
   if (args.empty()) {
-    fmt::print(stderr, "{}", ProgramHelpText(Docs()));
+    Print(stderr, "{}", ProgramHelpText(Docs()));
     return kExitUsage;
   }
   if (args[0] == "help") return RunHelp({args.begin() + 1, args.end()});
@@ -202,7 +209,7 @@ int Program::Run(int argc, const char* const* argv) {
     }
     return RunHelp({});
   } catch (const CLI::CallForVersion&) {
-    fmt::print("stackreel {}\n", STACKREEL_VERSION);
+    Print(stdout, "stackreel {}\n", STACKREEL_VERSION);
     return kExitDone;
   } catch (const CLI::ParseError& error) {
     for (const Entry& entry : commands_) {

@@ -28,6 +28,7 @@ class Program {
   [[nodiscard]] int RunHelp(const std::vector<std::string>& args) const;
   [[nodiscard]] int UsageError(const std::string& message, const std::string& command) const;
   [[nodiscard]] std::string Suggestion(const std::string& word, const std::string& command) const;
+  int RunArguments(int argc, const char* const* argv);
   int RunCommand(Entry& entry);
 
   CLI::App app_;

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <memory>
 
+#include "cli/print.h"
+
 namespace stackreel::cli {
 namespace {
 
@@ -17,7 +19,7 @@ class Line {
   Line(const Line&) = delete;
   Line& operator=(const Line&) = delete;
   ~Line() {
-    if (shown_) fmt::print(stderr, "\r\x1b[K");
+    if (shown_) Print(stderr, "\r\x1b[K");
   }
 
   void Show(uint64_t done, uint64_t total) {
@@ -36,7 +38,7 @@ class Line {
                           100.0 * static_cast<double>(done) / static_cast<double>(total),
                           static_cast<double>(total - done) / rate);
     }
-    fmt::print(stderr, "\r{}\x1b[K", text);
+    Print(stderr, "\r{}\x1b[K", text);
     std::fflush(stderr);
   }
 

@@ -363,6 +363,14 @@ Result<FileImagePtr> MapFile(const std::string& path) {
   return std::make_shared<MappedFile>(path, base, size);
 }
 
+void HoldStandardDescriptors() {
+  // The lowest free number is given. Opened the wrong way round, so that use fails with EBADF.
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(standard, F_GETFD) != -1 || errno != EBADF) continue;
+    (void)open("/dev/null", (standard == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+  }
+}
+
 Result<std::string> ReadTextFile(const std::string& path, size_t limit) {
   const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return Fail(ErrnoError(errno, "cannot open", path));

@@ -38,6 +38,10 @@ Result<std::unique_ptr<FileSource>> OpenSource(const std::string& path);
 // Maps a regular file for reading. kNotFound, kPermission, kIo. An empty file gives no bytes. If
 // somebody cuts the file short while it is mapped, its lost pages read as zeros.
 Result<FileImagePtr> MapFile(const std::string& path);
+// Where a standard descriptor (0 to 2) is closed, takes its number, so that no file opened later
+// gets it and with it what is meant for standard output or error. Using it fails still, and a
+// program that is executed finds it closed. Call it first of all.
+void HoldStandardDescriptors();
 // A whole (small, or /proc) file's text.
 Result<std::string> ReadTextFile(const std::string& path, size_t limit = size_t{1} << 30);
 

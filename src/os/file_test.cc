@@ -129,6 +129,23 @@ TEST_F(FileTest, AnOutputThatCannotBeMadeSaysWhy) {
               ::testing::HasSubstr("No such file or directory"));
 }
 
+// In a child, whose standard descriptors may be closed.
+[[noreturn]] void OpenWithClosedOutput(const std::string& path) {
+  close(STDIN_FILENO);
+  close(STDOUT_FILENO);
+  HoldStandardDescriptors();
+  const Fd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  const bool is_apart = file.get() > STDERR_FILENO;
+  const bool fails = write(STDOUT_FILENO, "x", 1) == -1 && errno == EBADF;
+  char byte = 0;
+  const bool reads_fail = read(STDIN_FILENO, &byte, 1) == -1 && errno == EBADF;
+  const bool is_not_inherited = (fcntl(STDOUT_FILENO, F_GETFD) & FD_CLOEXEC) != 0;
+  _exit(is_apart && fails && reads_fail && is_not_inherited ? 0 : 1);
+}
+TEST_F(FileTest, ClosedStandardDescriptorsAreNotTaken) {
+  EXPECT_EXIT(OpenWithClosedOutput(Path("a")), ::testing::ExitedWithCode(0), "");
+}
+
 TEST_F(FileTest, OutputAppearsOnlyWhenCommitted) {
   WriteFile(Path("out"), "old");
   {
