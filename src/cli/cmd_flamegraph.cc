@@ -12,7 +12,7 @@
 #include "cli/event_choice.h"
 #include "cli/number_range.h"
 #include "cli/print.h"
-#include "os/file.h"
+#include "cli/text_output.h"
 #include "views/flame_graph.h"
 
 namespace stackreel::cli {
@@ -130,7 +130,7 @@ Status FlamegraphCommand::Write(const std::string& text, const std::string& what
                                 const GlobalOptions& global) {
   std::string output = output_;
   if (output.empty()) output = format_ == "svg" ? "flamegraph.svg" : "-";
-  TRY_ASSIGN(const std::unique_ptr<os::OutputFile> out, os::OutputFile::Create(output));
+  TRY_ASSIGN(const std::unique_ptr<os::OutputFile> out, CreateTextOutput(output));
   TRY(out->Write(AsBytes(text)));
   TRY(out->Commit());
   if (output != "-" && !global.quiet) {

@@ -12,7 +12,7 @@
 #include "cli/event_choice.h"
 #include "cli/number_range.h"
 #include "cli/terminal.h"
-#include "os/file.h"
+#include "cli/text_output.h"
 #include "views/text_report.h"
 
 namespace stackreel::cli {
@@ -184,7 +184,7 @@ Result<int> ReportCommand::Run(const GlobalOptions& global) {
   } else {
     text = TextReport(profile, options);
   }
-  TRY_ASSIGN(const std::unique_ptr<os::OutputFile> out, os::OutputFile::Create(output_));
+  TRY_ASSIGN(const std::unique_ptr<os::OutputFile> out, CreateTextOutput(output_));
   TRY(out->Write(AsBytes(text)));
   TRY(out->Commit());
   return WarnOfLoss(profile, global);

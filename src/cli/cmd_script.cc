@@ -7,7 +7,7 @@
 #include "analyze/analysis.h"
 #include "cli/analysis_input.h"
 #include "cli/command.h"
-#include "os/file.h"
+#include "cli/text_output.h"
 #include "views/script_text.h"
 
 namespace stackreel::cli {
@@ -101,7 +101,7 @@ Result<int> ScriptCommand::Run(const GlobalOptions& global) {
   analysis_options.symbols.lines =
       ((options.fields.only.value_or(0) | options.fields.add) & views::kFieldSrcline) != 0;
   TRY(input_.Open(global, analysis_options));
-  TRY_ASSIGN(const std::unique_ptr<os::OutputFile> out, os::OutputFile::Create(output_));
+  TRY_ASSIGN(const std::unique_ptr<os::OutputFile> out, CreateTextOutput(output_));
   views::ScriptFormatter formatter(input_.analysis(), options);
   ScriptOutput sink(formatter, json, *out);
   TRY_ASSIGN(const analyze::AnalysisResult result, input_.Run(sink));
