@@ -8,6 +8,7 @@ find_package(LibLZMA REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd>=1.5)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash>=0.8)
+pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium>=1.0.18)
 # Demangling as perf does it: without parameters, and Rust's both schemes. Linked statically; its
 # licence (LGPL) has an exception for that.
 find_path(LIBIBERTY_INCLUDE_DIR libiberty/demangle.h REQUIRED)

@@ -12,8 +12,8 @@ LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 MAX_ARCHITECTURE_LINES = 150
 CAUSE = re.compile(r"^  ([a-z]+(?:-[a-z]+)+)  ", re.MULTILINE)
 CAUSE_ROW = re.compile(r"^\| ([a-z]+(?:-[a-z]+)+) \| [^0-9]", re.MULTILINE)
-COUNTER = re.compile(r'"((?:perfdata|session|unwind|cfi|dwarf|elf|symbolize|symfiles|analyze|record)'
-                     r'\.[a-z0-9_.]+)"')
+COUNTER = re.compile(r'"((?:perfdata|session|unwind|cfi|dwarf|elf|symbolize|symfiles|analyze|record'
+                     r'|anonymize)\.[a-z0-9_.]+)"')
 
 
 def documents():

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <span>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -19,25 +23,81 @@ Result<std::unique_ptr<FileSource>> OpenFile(const std::string& path) {
   return source;
 }
 
+// A pipe's content, in a file without a name.
+class SpooledSource : public FileSource {
+ public:
+  static Result<std::unique_ptr<FileSource>> Create(FileSource& pipe);
+  [[nodiscard]] std::string_view name() const override { return name_; }
+  [[nodiscard]] std::optional<uint64_t> size() const override { return size_; }
+  Result<size_t> Read(std::span<uint8_t> out) override {
+    TRY_ASSIGN(const size_t n, ReadAt(at_, out));
+    at_ += n;
+    return n;
+  }
+  Result<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) override {
+    if (offset >= size_) return size_t{0};
+    return file_->ReadAt(offset, out.first(std::min<uint64_t>(out.size(), size_ - offset)));
+  }
+
+ private:
+  std::string name_;
+  std::unique_ptr<os::OutputFile> file_;
+  uint64_t size_ = 0, at_ = 0;
+};
+
+Result<std::unique_ptr<FileSource>> SpooledSource::Create(FileSource& pipe) {
+  constexpr size_t kPiece = size_t{1} << 20;
+  auto spooled = std::make_unique<SpooledSource>();
+  spooled->name_ = pipe.name();
+  TRY_ASSIGN(spooled->file_, os::OutputFile::CreateUnnamed());
+  std::vector<uint8_t> piece(kPiece);
+  while (true) {
+    TRY_ASSIGN(const size_t n, pipe.Read(piece));
+    if (n == 0) break;
+    TRY(spooled->file_->Write(ByteView(piece).first(n)));
+    spooled->size_ += n;
+  }
+  return spooled;
+}
+
 }  // namespace
 
-Result<RecordingInput> OpenRecording(const std::string& path) {
-  RecordingInput input;
+std::vector<FileSource*> RecordingFiles::parts() const {
+  std::vector<FileSource*> parts;
+  for (size_t i = 1; i < sources.size(); ++i) parts.push_back(sources[i].get());
+  return parts;
+}
+
+Result<RecordingFiles> OpenRecordingFiles(const std::string& path) {
+  RecordingFiles files;
   std::error_code error;
   const bool is_directory = std::filesystem::is_directory(path, error);
   TRY_ASSIGN(std::unique_ptr<FileSource> data, OpenFile(is_directory ? path + "/data" : path));
-  input.sources.push_back(std::move(data));
-  std::vector<FileSource*> parts;
+  files.sources.push_back(std::move(data));
   for (size_t i = 0; is_directory; ++i) {
     const std::string part = fmt::format("{}/data.{}", path, i);
     if (!std::filesystem::exists(part, error)) break;
     TRY_ASSIGN(std::unique_ptr<FileSource> source, os::OpenSource(part));
-    parts.push_back(source.get());
-    input.sources.push_back(std::move(source));
+    files.sources.push_back(std::move(source));
   }
+  return files;
+}
+
+Result<RecordingInput> OpenRecording(const std::string& path) {
+  RecordingInput input;
+  TRY_ASSIGN(input.files, OpenRecordingFiles(path));
   TRY_ASSIGN(input.reader,
-             perfdata::Reader::OpenDirectory(*input.sources.front(), std::move(parts)));
+             perfdata::Reader::OpenDirectory(*input.files.sources.front(), input.files.parts()));
   return input;
+}
+
+Result<RecordingFiles> OpenRereadableFiles(const std::string& path) {
+  TRY_ASSIGN(RecordingFiles files, OpenRecordingFiles(path));
+  for (std::unique_ptr<FileSource>& source : files.sources) {
+    if (source->size()) continue;
+    TRY_ASSIGN(source, SpooledSource::Create(*source));
+  }
+  return files;
 }
 
 }  // namespace stackreel::cli

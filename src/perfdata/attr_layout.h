@@ -69,7 +69,7 @@ inline constexpr auto kLayout<Attr> = Layout<Attr>(
     Pad<2>(),                                                                                // 110
     F("aux_sample_size", &Attr::aux_sample_size, Sensitivity::kNone),                        // 112
     F<AuxActionWord>("aux_action", &Attr::aux_action, Sensitivity::kNone, Display::kHex),    // 116
-    F("sig_data", &Attr::sig_data, Sensitivity::kEventConfig, Display::kHex),                // 120
+    F("sig_data", &Attr::sig_data, Sensitivity::kPayload, Display::kHex),                    // 120
     F("config3", &Attr::config3, Sensitivity::kEventConfig, Display::kHex),                  // 128
     F("config4", &Attr::config4, Sensitivity::kEventConfig, Display::kHex),                  // 136
     F<RestBytes>("tail", &Attr::tail, Sensitivity::kEventConfig));                           // 144

@@ -23,6 +23,14 @@ consteval auto On(Entries... entries) {
   return When(OnSampleBit<kBit>(), entries...);
 }
 
+// Calls visit(sample_type bits, FieldInfo) for each field of an On entry.
+template <uint64_t kBit, typename... Entries, typename Visitor>
+constexpr void ListSampleBits(const WhenEntry<OnSampleBit<kBit>, Entries...>& entry,
+                              Visitor& visit) {
+  auto visit_field = [&](const FieldInfo& field) { visit(kBit, field); };
+  entry.List(visit_field);
+}
+
 // The kernel writes the same id twice. Where damage made them differ, IDENTIFIER's stays: it is the
 // one by which the sample's event was found.
 struct IdBehindIdentifier {
@@ -204,6 +212,18 @@ inline constexpr auto kLayout<Sample> = LayoutWithout<Sample, 1>(
         F("arch_enabled_keys", &Sample::arch_enabled_keys, Sensitivity::kNone, Display::kHex),
         F("arch_insn_mask", &Sample::arch_insn_mask, Sensitivity::kNone, Display::kHex),
         F("arch_data_mask", &Sample::arch_data_mask, Sensitivity::kNone, Display::kHex)));
+
+// The bits of sample_type under which SAMPLE has a field that `test` is true of.
+template <typename Test>
+constexpr uint64_t SampleBitsWith(Test test) {
+  uint64_t bits = 0;
+  auto visit = [&](uint64_t bit, const FieldInfo& field) {
+    if (test(field)) bits |= bit;
+  };
+  std::apply([&](const auto&... entry) { (ListSampleBits(entry, visit), ...); },
+             kLayout<Sample>.entries);
+  return bits;
+}
 
 // The trailer; `present` as above.
 template <>

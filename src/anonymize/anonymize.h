@@ -1,0 +1,63 @@
+// A recording → the same without what its level hides.
+//
+//   IN ─► Collect ─► Remap::Build ─┐
+//   IN ─► RoundSorter ─► [unwind] ─► Transform ─► perfdata::Writer ─► OUT
+//
+// The step in brackets is handed in: who can unwind (analyze, and above) makes call chains of
+// dumped stacks before they are dropped.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "anonymize/collect.h"
+#include "anonymize/key.h"
+#include "anonymize/level.h"
+#include "anonymize/report.h"
+#include "base/error.h"
+#include "base/io.h"
+#include "perfdata/sorter.h"
+
+namespace stackreel::anonymize {
+
+// Takes sorted records and passes them on, in the same order, some of them changed.
+class RecordStep : public perfdata::TimedSink {
+ public:
+  // The events as the records that it passes on have them: as many, with the same ids.
+  [[nodiscard]] virtual std::vector<perfdata::Event> Events() const = 0;
+  // No record is to come: passes on what is held.
+  virtual Status Finish() = 0;
+  // What it has to tell at the end: counters, and features to be written besides the recording's.
+  virtual void CollectCounters(Counters& counters) const = 0;
+  [[nodiscard]] virtual std::map<uint32_t, std::vector<uint8_t>> Features() const = 0;
+};
+// `reader` is about to read the recording, whose events are all in `recorded`; both, `next` and
+// what the factory holds outlive the step. Null: nothing is to be done.
+using RecordStepFactory = std::function<std::unique_ptr<RecordStep>(
+    const perfdata::Reader& reader, const std::vector<perfdata::Event>& recorded,
+    perfdata::TimedSink& next)>;
+
+struct Options {
+  Level level = Level::kAddresses;
+  // Of the output: a file can be sought in, a pipe cannot.
+  perfdata::Container container = perfdata::Container::kFile;
+  // May be null: then samples lose their stacks without a call chain made of them.
+  RecordStepFactory unwind;
+};
+
+struct Outcome {
+  perfdata::ReadEnd read;
+  uint64_t samples = 0;
+  Report report;
+};
+
+// Writes all of `in`, anonymised, to `out`, in the byte order of `in`; the same `in`, `key` and
+// options give the same bytes. Where `in` is damaged, kDamaged, and what was written is not to be
+// used.
+Result<Outcome> Anonymize(const RereadableRecording& in, ByteSink& out, const Key& key,
+                          const Options& options);
+
+}  // namespace stackreel::anonymize

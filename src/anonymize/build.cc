@@ -1,0 +1,263 @@
+#include "anonymize/build.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "base/interval_map.h"
+
+namespace stackreel::anonymize {
+namespace {
+
+constexpr uint64_t kHugePage = uint64_t{2} << 20;
+// Code and data of one file reach each other by 32-bit offsets.
+constexpr uint64_t kModuleReach = uint64_t{2} << 30;
+
+// Which mappings move together.
+class Groups {
+ public:
+  explicit Groups(size_t count) : parents_(count) {
+    std::iota(parents_.begin(), parents_.end(), 0);
+  }
+  size_t Of(size_t i) {
+    while (parents_[i] != i) i = parents_[i] = parents_[parents_[i]];
+    return i;
+  }
+  void Join(size_t a, size_t b) { parents_[Of(a)] = Of(b); }
+
+ private:
+  std::vector<size_t> parents_;
+};
+
+// A file's mapping, or memory without one.
+struct Kind {
+  bool anonymous = false;
+};
+void Advance(Kind&, uint64_t) {}
+
+// Neighbours, and segments of one module.
+Groups GroupMappings(const std::vector<const CollectedMapping*>& mappings) {
+  Groups groups(mappings.size());
+  std::map<StringInterner::Id, size_t> last_of;
+  std::map<std::pair<StringInterner::Id, uint64_t>, size_t> same_invariant;
+  size_t reaching = 0;  // that ends last of those seen
+  for (size_t i = 0; i < mappings.size(); ++i) {
+    const CollectedMapping& mapping = *mappings[i];
+    if (i != 0 && mapping.start <= mappings[reaching]->end) groups.Join(i, reaching);
+    if (mapping.end > mappings[reaching]->end) reaching = i;
+    if (mapping.kind != MappingKind::kFile) continue;
+    const auto [last, first] = last_of.try_emplace(mapping.module, i);
+    if (!first && mapping.start - mappings[last->second]->start <= kModuleReach) {
+      groups.Join(i, last->second);
+    }
+    last->second = i;
+    // The kernel or a reader may have split one mapping.
+    const auto [same, is_new] =
+        same_invariant.try_emplace({mapping.module, mapping.start - mapping.pgoff}, i);
+    if (!is_new) groups.Join(i, same->second);
+  }
+  return groups;
+}
+
+// Text that was copied to huge pages is known by lying at one, over its file's mapping.
+bool IsHugePageText(const CollectedMapping& mapping, const IntervalMap<Kind>& files) {
+  if (mapping.kind != MappingKind::kAnonymous) return false;
+  if (mapping.start % kHugePage != 0 || mapping.end % kHugePage != 0) return false;
+  const auto* under = files.Find(mapping.start);
+  return under != nullptr && mapping.end <= under->end;
+}
+
+// A 32-bit task on a 64-bit kernel: its vdso shows where it ends.
+bool IsNarrow(const std::vector<const CollectedMapping*>& mappings, const StringInterner& names) {
+  const auto lies_low = [](const CollectedMapping* m) { return m->end <= UINT64_C(1) << 32; };
+  return std::ranges::all_of(mappings, lies_low) &&
+         std::ranges::any_of(mappings, [&](const CollectedMapping* m) {
+           return names.Text(m->module).starts_with("[vdso");
+         });
+}
+
+Span ArenaOf(const AddressWidth& width, bool kernel, bool narrow) {
+  constexpr uint64_t k64K = uint64_t{1} << 16, k4G = uint64_t{1} << 32;
+  if (!width.is_64_bit) {
+    constexpr uint64_t kBoundary = 0xc0000000;
+    return kernel ? Span{kBoundary, k4G - k64K} : Span{k64K, kBoundary};
+  }
+  if (kernel) return {~uint64_t{0} << width.user_bits, ~uint64_t{0} << 32};
+  return narrow ? Span{k64K, k4G - k64K} : Span{k4G, (uint64_t{1} << width.user_bits) - k4G};
+}
+
+}  // namespace
+
+Span PseudonymsOf(const AddressWidth& width, bool kernel) {
+  if (width.is_64_bit) {
+    constexpr uint64_t kSize = uint64_t{1} << 44;
+    const uint64_t start = kernel ? 0xffffa00000000000 : 0x200000000000;
+    return {start, start + kSize};
+  }
+  constexpr uint64_t kSize = uint64_t{1} << 28;
+  const uint64_t start = kernel ? 0xe0000000 : 0x20000000;
+  return {start, start + kSize};
+}
+
+Remap::Remap(const Collected& collected, const Key& key)
+    : collected_(collected),
+      places_(key.For("places")),
+      pages_(key.For("pages")),
+      pseudonyms_(key.For("pseudonyms")),
+      spaces_(collected.spaces.size()) {}
+
+Result<std::unique_ptr<Remap>> Remap::Build(const Collected& collected, const Key& key) {
+  std::unique_ptr<Remap> remap(new Remap(collected, key));
+  remap->CollectOriginals();
+  for (SpaceId space = 0; space < collected.spaces.size(); ++space) TRY(remap->Place(space));
+  return remap;
+}
+
+void Remap::CollectOriginals() {
+  const uint64_t page = collected_.page_size;
+  for (const CollectedSpace& space : collected_.spaces) {
+    for (const CollectedMapping& mapping : space.mappings) {
+      const uint64_t start = mapping.start & ~(page - 1);
+      originals_.push_back({start, start + ((mapping.end - start + page - 1) & ~(page - 1))});
+    }
+  }
+  Coalesce(originals_);
+}
+
+Status Remap::Place(SpaceId space) {
+  std::vector<const CollectedMapping*> mappings;
+  IntervalMap<Kind> kinds, files;
+  for (const CollectedMapping& mapping : collected_.spaces[space].mappings) {
+    if (mapping.start >= mapping.end) continue;
+    mappings.push_back(&mapping);
+    if (mapping.kind == MappingKind::kAnonymous) kinds.Assign(mapping.start, mapping.end, {true});
+  }
+  for (const CollectedMapping* mapping : mappings) {
+    if (mapping->kind == MappingKind::kAnonymous) continue;
+    kinds.Assign(mapping->start, mapping->end, {false});
+    files.Assign(mapping->start, mapping->end, {false});
+  }
+  Groups groups = GroupMappings(mappings);
+
+  const uint64_t page = collected_.page_size;
+  std::map<size_t, size_t> movable_of;  // by group
+  std::vector<Movable> movables;
+  for (size_t i = 0; i < mappings.size(); ++i) {
+    const Span span = {mappings[i]->start & ~(page - 1), ((mappings[i]->end - 1) | (page - 1)) + 1};
+    const auto [it, is_new] = movable_of.try_emplace(groups.Of(i), movables.size());
+    if (is_new) movables.push_back({span, page});
+    Movable& movable = movables[it->second];
+    movable.span.start = std::min(movable.span.start, span.start);
+    movable.span.end = std::max(movable.span.end, span.end);
+    if (IsHugePageText(*mappings[i], files)) movable.alignment = std::max(page, kHugePage);
+  }
+  const bool kernel = space < kFirstUserSpace;
+  const Arena arena = {
+      ArenaOf(collected_.width, kernel, !kernel && IsNarrow(mappings, collected_.names)), page,
+      originals_, PseudonymsOf(collected_.width, kernel)};
+  TRY_ASSIGN(const std::vector<uint64_t> deltas, PlaceAll(movables, arena, places_, space));
+
+  // Each stretch of one kind lies in mappings of one group.
+  std::vector<Segment>& segments = spaces_[space].segments;
+  size_t next = 0;
+  for (const auto& entry : kinds.entries()) {
+    while (mappings[next]->end <= entry.start) ++next;
+    segments.push_back(
+        {entry.start, entry.end, deltas[movable_of[groups.Of(next)]], entry.value.anonymous});
+  }
+  return {};
+}
+
+const Remap::Segment* Remap::Find(SpaceId space, uint64_t address) const {
+  if (space >= spaces_.size()) return nullptr;
+  const Space& in = spaces_[space];
+  const auto holds = [address](const Segment& s) { return address >= s.start && address < s.end; };
+  if (in.last < in.segments.size() && holds(in.segments[in.last])) return &in.segments[in.last];
+  const auto after = std::ranges::upper_bound(in.segments, address, {}, &Segment::start);
+  if (after == in.segments.begin() || !holds(*std::prev(after))) return nullptr;
+  in.last = static_cast<size_t>(std::prev(after) - in.segments.begin());
+  return &in.segments[in.last];
+}
+
+uint64_t Remap::Pseudonym(SpaceId space, uint64_t address) {
+  const uint64_t page_size = collected_.page_size;
+  const Page page = {space, address / page_size};
+  const auto [it, is_new] = pseudonym_pages_.try_emplace(page);
+  if (is_new) {
+    const Span range = PseudonymsOf(collected_.width, space < kFirstUserSpace);
+    const uint64_t pages = range.size() / page_size;
+    const uint64_t first = pseudonyms_.Of({space, page.number}) % pages;
+    uint64_t number = range.start / page_size + first;
+    // Pages that are taken are stepped over, unless nearly all are.
+    for (uint64_t i = 0; i < pages && taken_pages_.size() < pages / 2; ++i) {
+      number = range.start / page_size + (first + i) % pages;
+      const uint64_t at = number * page_size;
+      const bool fresh = number != page.number && !Overlaps(originals_, at, at + page_size);
+      if (fresh && taken_pages_.insert(number).second) break;
+    }
+    it->second = number;
+  }
+  ++outside_mappings_;
+  return it->second * page_size + address % page_size;
+}
+
+uint64_t Remap::Code(SpaceId space, uint64_t address) {
+  if (address == 0) return 0;
+  if (const Segment* segment = Find(space, address)) return address + segment->delta;
+  if (const Segment* segment = Find(space, address - 1)) return address + segment->delta;
+  return Pseudonym(space, address);
+}
+
+uint64_t Remap::Data(SpaceId space, uint64_t address) {
+  const Segment* segment = Find(space, address);
+  if (segment == nullptr || !segment->anonymous) return Code(space, address);
+  const uint64_t page = collected_.page_size;
+  // Parts of pages at either end stay where they are.
+  const uint64_t first = (segment->start + page - 1) & ~(page - 1);
+  const uint64_t end = segment->end & ~(page - 1);
+  if (address < first || address >= end) return address + segment->delta;
+  const uint64_t permuted =
+      pages_.Permute((address - first) / page, (end - first) / page, first ^ space);
+  return first + permuted * page + address % page + segment->delta;
+}
+
+SpaceId Remap::SpaceAt(SpaceId user_space, Machine machine, uint64_t address) const {
+  if (Find(user_space, address) != nullptr) return user_space;
+  if (Find(KernelOf(machine), address) != nullptr) return KernelOf(machine);
+  constexpr uint64_t kBoundary32 = 0xc0000000;
+  const bool kernel = collected_.width.is_64_bit ? (address >> 63) != 0 : address >= kBoundary32;
+  return kernel ? KernelOf(machine) : user_space;
+}
+
+uint64_t Remap::Anywhere(uint64_t address) {
+  for (SpaceId space = 0; space < spaces_.size(); ++space) {
+    if (Find(space, address) != nullptr) return Code(space, address);
+  }
+  return Code(SpaceAt(kNobodysSpace, Machine::kHost, address), address);
+}
+
+MovedMapping Remap::Mapping(SpaceId space, const MappingRecord& mapping) {
+  const MappingKind kind = KindOf(mapping, space < kFirstUserSpace);
+  if (space < kFirstUserSpace) {
+    const uint64_t reference = kind == MappingKind::kKernel ? mapping.pgoff : 0;
+    const KernelExtent extent =
+        ExtentOfKernel(mapping.addr, mapping.len, reference, collected_.width);
+    const uint64_t pgoff = kind == MappingKind::kKernel || IsOriginal(mapping.pgoff)
+                               ? Code(space, mapping.pgoff)
+                               : mapping.pgoff;
+    // Nothing is known: as before, it is all that is no module's.
+    if (extent.start >= extent.end) return {0, UINT64_MAX - collected_.page_size + 1, pgoff};
+    return {Code(space, extent.start), extent.end - extent.start, pgoff};
+  }
+  const uint64_t addr = Code(space, mapping.addr);
+  const bool has_address = kind == MappingKind::kAnonymous && mapping.pgoff != 0;
+  return {addr, mapping.len, has_address ? addr : mapping.pgoff};
+}
+
+bool Remap::IsOriginal(uint64_t value) const {
+  return value != UINT64_MAX && Overlaps(originals_, value, value + 1);
+}
+
+}  // namespace stackreel::anonymize

@@ -1,0 +1,96 @@
+// Where everything lies in the anonymised recording.
+//
+// Mappings of a space that touched or overlapped, and segments of one file near each other, move
+// together, by one amount: so neighbours stay neighbours, what covered another covers it still, and
+// what lay apart lies apart, a page at least between. As nothing that moves differently ever
+// overlapped, an address moves the same way at all times of its space.
+//
+//   recorded   | exe |bss|      [heap]          | libc |anon|   | ld.so |
+//   moved           | libc |anon|     [heap]  | exe |bss|    | ld.so |
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "anonymize/collect.h"
+#include "anonymize/key.h"
+#include "anonymize/place.h"
+#include "base/error.h"
+
+namespace stackreel::anonymize {
+
+// Addresses outside all mappings become addresses here, a page for a page, the place in it kept.
+// The ranges are the same in all anonymised recordings; no mapping is moved into them.
+Span PseudonymsOf(const AddressWidth& width, bool kernel);
+
+// A mapping's record after the move.
+struct MovedMapping {
+  uint64_t addr = 0, len = 0, pgoff = 0;
+};
+
+// Not for use by several threads at once: it remembers the pseudonyms it gave.
+class Remap {
+ public:
+  // kDamaged if the mappings cannot all be placed, which those of a real machine can. `collected`
+  // must outlive it.
+  static Result<std::unique_ptr<Remap>> Build(const Collected& collected, const Key& key);
+
+  // An address of code: 0 stays 0; one in a mapping, or just behind it as a return address may be,
+  // moves with it; others become pseudonyms.
+  uint64_t Code(SpaceId space, uint64_t address);
+  // An address of data: the same, but the pages of memory that has no file are permuted within
+  // their mapping.
+  uint64_t Data(SpaceId space, uint64_t address);
+  // The space an address of this process is in, where no mode tells: its kernel's or its own.
+  [[nodiscard]] SpaceId SpaceAt(SpaceId user_space, Machine machine, uint64_t address) const;
+  MovedMapping Mapping(SpaceId space, const MappingRecord& mapping);
+  // Whether the value lies in a page that was mapped, in any space.
+  [[nodiscard]] bool IsOriginal(uint64_t value) const;
+
+  // An address of which nobody knows the space, as a breakpoint's: moves as in the first space that
+  // has it.
+  uint64_t Anywhere(uint64_t address);
+  // How many addresses became pseudonyms.
+  [[nodiscard]] uint64_t outside_mappings() const { return outside_mappings_; }
+
+ private:
+  // A stretch of a space that moves as one.
+  struct Segment {
+    uint64_t start = 0, end = 0;
+    uint64_t delta = 0;  // new - old
+    bool anonymous = false;
+  };
+  struct Space {
+    std::vector<Segment> segments;  // by start, none overlaps
+    mutable size_t last = 0;        // found last
+  };
+  struct Page {
+    SpaceId space = 0;
+    uint64_t number = 0;
+    friend bool operator==(const Page&, const Page&) = default;
+  };
+  struct HashPage {
+    size_t operator()(const Page& p) const {
+      return (p.number * 0x9e3779b97f4a7c15U) ^ (uint64_t{p.space} << 32);
+    }
+  };
+
+  Remap(const Collected& collected, const Key& key);
+  [[nodiscard]] const Segment* Find(SpaceId space, uint64_t address) const;
+  uint64_t Pseudonym(SpaceId space, uint64_t address);
+  void CollectOriginals();
+  Status Place(SpaceId space);
+
+  const Collected& collected_;
+  KeyedHash places_, pages_, pseudonyms_;
+  std::vector<Space> spaces_;
+  std::vector<Span> originals_;  // of all spaces, in whole pages, by start, none touches
+  std::unordered_map<Page, uint64_t, HashPage> pseudonym_pages_;
+  std::unordered_set<uint64_t> taken_pages_;
+  uint64_t outside_mappings_ = 0;
+};
+
+}  // namespace stackreel::anonymize

@@ -1,0 +1,327 @@
+// The rules by which mappings move, each by what a recording has in it and what comes out.
+#include "anonymize/build.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "anonymize/fake_recording.h"
+
+namespace stackreel::anonymize {
+namespace {
+
+using fake::Read;
+using fake::Recording;
+using fake::SomeEvent;
+using perfdata::Mmap;
+using perfdata::Mmap2;
+using perfdata::RecordType;
+
+constexpr uint32_t kPid = 10;
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kUserPseudonyms = 0x200000000000, kKernelPseudonyms = 0xffffa00000000000;
+constexpr uint64_t kPseudonymSize = uint64_t{1} << 44;
+
+uint64_t DeltaOf(const Mmap2& moved, uint64_t addr) { return moved.addr - addr; }
+
+TEST(Remap, MovesEachModuleElsewhereAndItsSamplesWithIt) {
+  Recording in({SomeEvent(0)});
+  in.Map(kPid, 0x555500000000, 0x4000, 0x1000, "/bin/prog");
+  in.Map(kPid, 0x7f0000000000, 0x8000, 0x2000, "/lib/libc.so");
+  in.SampleAt(kPid, 0x555500000123);
+  in.SampleAt(kPid, 0x7f0000001456);
+  const Read out = fake::Anonymized(in.Finish());
+  const auto maps = out.All<Mmap2>();
+  ASSERT_EQ(maps.size(), 2);
+  ASSERT_EQ(out.samples.size(), 2);
+  EXPECT_NE(maps[0].addr, 0x555500000000);
+  EXPECT_NE(DeltaOf(maps[0], 0x555500000000), DeltaOf(maps[1], 0x7f0000000000));
+  EXPECT_EQ(maps[0].pgoff, 0x1000);
+  EXPECT_EQ(maps[1].pgoff, 0x2000);
+  EXPECT_EQ(maps[0].addr % kPage, 0);
+  EXPECT_EQ(out.samples[0].ip, maps[0].addr + 0x123);
+  EXPECT_EQ(out.samples[1].ip, maps[1].addr + 0x1456);
+}
+
+TEST(Remap, TheSameKeyGivesTheSameBytesAndAnotherOtherAddresses) {
+  Recording in({SomeEvent(0)});
+  in.Map(kPid, 0x555500000000, 0x4000, 0, "/bin/prog");
+  in.SampleAt(kPid, 0x123);
+  const auto bytes = in.Finish();
+  EXPECT_EQ(fake::AnonymizedBytes(bytes), fake::AnonymizedBytes(bytes));
+  const Read a(fake::AnonymizedBytes(bytes));
+  const Read b(fake::AnonymizedBytes(bytes, {}, Key::Random()));
+  EXPECT_NE(a.All<Mmap2>()[0].addr, b.All<Mmap2>()[0].addr);
+  EXPECT_NE(a.samples[0].ip, b.samples[0].ip);
+}
+
+TEST(Remap, NeighboursStayNeighbours) {
+  Recording in({SomeEvent(0)});
+  in.Map(kPid, 0x7f0000000000, 0x4000, 0, "/lib/libc.so");
+  in.Map(kPid, 0x7f0000006000, 0x1000, 0, "//anon");  // no neighbour of what came last, yet
+  in.Map(kPid, 0x7f0000004000, 0x2000, 0x5000, "/lib/libc.so");
+  in.Map(kPid, 0x7f0000009000, 0x1000, 0, "/lib/other.so");
+  const auto maps = fake::Anonymized(in.Finish()).All<Mmap2>();
+  ASSERT_EQ(maps.size(), 4);
+  EXPECT_EQ(maps[1].addr, maps[0].addr + 0x6000);
+  EXPECT_EQ(maps[2].addr, maps[0].addr + 0x4000);
+  EXPECT_NE(maps[3].addr, maps[0].addr + 0x9000);
+}
+
+TEST(Remap, UnrelatedMappingsNeverBecomeAdjacent) {
+  Recording in({SomeEvent(0)});
+  for (uint64_t i = 0; i < 200; ++i) {
+    in.Map(kPid, 0x7f0000000000 + i * 0x3000, 0x1000, 0, "/lib/" + std::to_string(i) + ".so");
+  }
+  std::vector<Span> placed;
+  for (const Mmap2& map : fake::Anonymized(in.Finish()).All<Mmap2>()) {
+    placed.push_back({map.addr, map.addr + map.len});
+  }
+  std::ranges::sort(placed);
+  for (size_t i = 1; i < placed.size(); ++i) {
+    EXPECT_GE(placed[i].start, placed[i - 1].end + kPage);
+  }
+}
+
+// The span of a module is kept as a whole: text split by what was loaded between, .bss behind.
+TEST(Remap, SegmentsOfAModuleKeepTheirOrderAndDistance) {
+  Recording in({SomeEvent(0)});
+  in.Map(kPid, 0x7f0000000000, 0x1000, 0, "/lib/split.so");
+  in.Map(kPid, 0x7f0000400000, 0x1000, 0x3f0000, "/lib/split.so");  // another start - pgoff
+  in.Map(kPid, 0x7f0000800000, 0x1000, 0x800000, "/lib/split.so");  // the first one's, far off
+  const auto maps = fake::Anonymized(in.Finish()).All<Mmap2>();
+  EXPECT_EQ(maps[1].addr, maps[0].addr + 0x400000);
+  EXPECT_EQ(maps[2].addr, maps[0].addr + 0x800000);
+}
+
+TEST(Remap, WhatCoversAnotherStillCoversIt) {
+  Recording in({SomeEvent(0)});
+  in.Map(kPid, 0x7f0000000000, 0x8000, 0, "/lib/old.so");
+  in.Map(kPid, 0x7f0000002000, 0x2000, 0, "/lib/new.so");
+  const auto maps = fake::Anonymized(in.Finish()).All<Mmap2>();
+  EXPECT_EQ(maps[1].addr, maps[0].addr + 0x2000);
+}
+
+TEST(Remap, TextOnHugePagesStaysOnThem) {
+  Recording in({SomeEvent(0)});
+  in.Map(kPid, 0x7f0000100000, 0x800000, 0, "/bin/big");
+  in.Map(kPid, 0x7f0000400000, 0x200000, 0x7f0000400000, "//anon");
+  in.Map(kPid, 0x7e0000400000, 0x200000, 0x7e0000400000, "//anon");  // only anonymous
+  const auto maps = fake::Anonymized(in.Finish()).All<Mmap2>();
+  EXPECT_EQ(maps[1].addr, maps[0].addr + 0x300000);
+  EXPECT_EQ(maps[1].addr % 0x200000, 0);
+}
+
+TEST(Remap, AForkedChildHasItsParentsPlacesUntilItCallsExec) {
+  Recording in({SomeEvent(0)});
+  in.Map(kPid, 0x7f0000000000, 0x8000, 0, "/lib/libc.so");
+  in.Fork(kPid, 11);
+  in.SampleAt(11, 0x7f0000000100);
+  in.Map(11, 0x7f0000010000, 0x1000, 0, "/lib/plugin.so");
+  in.Exec(11);
+  in.SampleAt(11, 0x7f0000000200);  // still of the call
+  in.Map(11, 0x7f0000000000, 0x8000, 0, "/lib/libc.so");
+  in.SampleAt(11, 0x7f0000000300);
+  in.SampleAt(kPid, 0x7f0000000400);
+  const Read out = fake::Anonymized(in.Finish());
+  const auto maps = out.All<Mmap2>();
+  ASSERT_EQ(maps.size(), 3);
+  EXPECT_EQ(out.samples[0].ip, maps[0].addr + 0x100);
+  EXPECT_EQ(out.samples[1].ip, maps[0].addr + 0x200);
+  EXPECT_NE(maps[2].addr, maps[0].addr);
+  EXPECT_EQ(out.samples[2].ip, maps[2].addr + 0x300);
+  EXPECT_EQ(out.samples[3].ip, maps[0].addr + 0x400);
+}
+
+TEST(Remap, AProcessThatWasThereBeforeHasPlacesOfItsOwn) {
+  Recording in({SomeEvent(0)});
+  in.Map(kPid, 0x7f0000000000, 0x8000, 0, "/lib/libc.so");
+  in.Fork(kPid, 11, perfdata::kMiscForkExec);
+  in.Map(11, 0x7f0000001000, 0x8000, 0, "/lib/libc.so");
+  const auto maps = fake::Anonymized(in.Finish()).All<Mmap2>();
+  EXPECT_NE(maps[1].addr, maps[0].addr + 0x1000);
+}
+
+TEST(Remap, AnonymousMappingsHaveTheirNewAddressAsOffset) {
+  Recording in({SomeEvent(0)});
+  in.Map(kPid, 0x7f0000000000, 0x8000, 0x7f0000000000, "//anon");
+  in.Map(kPid, 0x555500000000, 0x8000, 0x7f0000123000, "[heap]");  // moved there by mremap
+  in.Map(kPid, 0x7fff00000000, 0x2000, 0, "[vdso]");
+  const auto maps = fake::Anonymized(in.Finish()).All<Mmap2>();
+  EXPECT_EQ(maps[0].pgoff, maps[0].addr);
+  EXPECT_EQ(maps[1].pgoff, maps[1].addr);
+  EXPECT_EQ(maps[2].pgoff, 0);
+}
+
+TEST(Remap, TheKernelMovesWithItsSymbol) {
+  Recording in({SomeEvent(0)});
+  in.MapKernel(0xffffffff9a000000, 0x1000000, 0xffffffff9a000080, "[kernel.kallsyms]_stext");
+  in.MapKernel(0xffffffffc0200000, 0x6000, 0, "[ext4]");
+  in.SampleAt(kPid, 0xffffffff9a000123, 1);
+  in.SampleAt(kPid, 0xffffffffc0200456, 1);
+  const Read out = fake::Anonymized(in.Finish());
+  const auto maps = out.All<Mmap>();
+  ASSERT_EQ(maps.size(), 2);
+  EXPECT_EQ(maps[0].len, 0x1000000);
+  EXPECT_EQ(maps[0].pgoff, maps[0].addr + 0x80);
+  EXPECT_GE(maps[0].addr, 0xffff800000000000);
+  EXPECT_NE(maps[0].addr - 0xffffffff9a000000, maps[1].addr - 0xffffffffc0200000);
+  EXPECT_EQ(maps[1].pgoff, 0);
+  EXPECT_EQ(out.samples[0].ip, maps[0].addr + 0x123);
+  EXPECT_EQ(out.samples[1].ip, maps[1].addr + 0x456);
+}
+
+// Old perf did not know where the kernel begins or ends.
+TEST(Remap, AKernelThatIsToldTooLargeIsCut) {
+  Recording in({SomeEvent(0)});
+  in.MapKernel(0, 0xffffffff9fffffff, 0xffffffff81000190, "[kernel.kallsyms]_stext");
+  in.SampleAt(kPid, 0xffffffff81000200, 1);
+  const Read out = fake::Anonymized(in.Finish());
+  const Mmap map = out.All<Mmap>()[0];
+  EXPECT_GE(map.addr, 0xffff800000000000);
+  EXPECT_EQ(map.pgoff, map.addr + 0x190);
+  EXPECT_EQ(map.len, 0xffffffff9fffffff - 0xffffffff81000000);
+  EXPECT_EQ(out.samples[0].ip, map.addr + 0x200);
+}
+
+TEST(Remap, AKernelOfWhichNothingIsKnownStaysSo) {
+  Recording in({SomeEvent(0)});
+  in.MapKernel(0, 0xffffffff9fffffff, 0, "[kernel.kallsyms]");
+  in.SampleAt(kPid, 0xffffffff81000200, 1);
+  const Read out = fake::Anonymized(in.Finish());
+  EXPECT_EQ(out.All<Mmap>()[0].addr, 0);
+  EXPECT_EQ(out.All<Mmap>()[0].len, ~uint64_t{0} - 4095);
+  EXPECT_GE(out.samples[0].ip, kKernelPseudonyms);
+}
+
+TEST(Remap, A32BitMachineKeepsItsHalves) {
+  Recording in({SomeEvent(0)});
+  in.MapKernel(0xc0008200, 0xffffffff3fff7dff, 0xc0008200, "[kernel.kallsyms]_stext");
+  in.Map(kPid, 0x8000, 0x4000, 0, "/bin/prog");
+  in.SampleAt(kPid, 0xc0009000, 1);
+  in.SampleAt(kPid, 0x8100);
+  in.SampleAt(kPid, 0x70000000);
+  const Read out =
+      fake::Anonymized(in.Finish({{static_cast<uint32_t>(perfdata::Feature::kArch),
+                                   perfdata::EncodeString("armv7l", Endian::kLittle)}}));
+  EXPECT_GE(out.All<Mmap>()[0].addr, 0xc0000000);
+  EXPECT_LE(out.All<Mmap>()[0].addr + out.All<Mmap>()[0].len, uint64_t{1} << 32);
+  EXPECT_EQ(out.samples[0].ip, out.All<Mmap>()[0].addr + 0xe00);
+  EXPECT_EQ(out.samples[1].ip, out.All<Mmap2>()[0].addr + 0x100);
+  EXPECT_LE(out.All<Mmap2>()[0].addr, 0xc0000000);
+  EXPECT_GE(out.samples[2].ip, 0x20000000);
+  EXPECT_LT(out.samples[2].ip, 0x30000000);
+}
+
+TEST(Remap, A32BitTaskStaysBelow4G) {
+  Recording in({SomeEvent(0)});
+  in.Map(kPid, 0x56555000, 0x4000, 0, "/bin/prog32");
+  in.Map(kPid, 0xf7fc1000, 0x2000, 0, "[vdso]");
+  in.Map(11, 0x7f0000000000, 0x4000, 0, "/bin/prog64");
+  const auto maps = fake::Anonymized(in.Finish()).All<Mmap2>();
+  EXPECT_LT(maps[0].addr, uint64_t{1} << 32);
+  EXPECT_LT(maps[1].addr, uint64_t{1} << 32);
+  EXPECT_GT(maps[2].addr, uint64_t{1} << 32);
+}
+
+TEST(Remap, ABpfProgramMovesWithTheSymbolThatRegistersIt) {
+  Recording in({SomeEvent(0)});
+  const uint64_t addr = 0xffffffffc0345678;
+  in.Add(RecordType::kKsymbol, perfdata::Ksymbol{addr, 0x100, 1, 0, "bpf_prog_1"});
+  in.SampleAt(kPid, addr + 0x10, 1);
+  in.Add(RecordType::kKsymbol, perfdata::Ksymbol{addr, 0x100, 1, 1, "bpf_prog_1"});
+  const Read out = fake::Anonymized(in.Finish());
+  const auto symbols = out.All<perfdata::Ksymbol>();
+  ASSERT_EQ(symbols.size(), 2);
+  EXPECT_NE(symbols[0].addr, addr);
+  EXPECT_EQ(symbols[1].addr, symbols[0].addr);
+  EXPECT_EQ(out.samples[0].ip, symbols[0].addr + 0x10);
+}
+
+TEST(Remap, GuestsAreMachinesOfTheirOwn) {
+  Recording in({SomeEvent(0)});
+  const uint64_t addr = 0xffffffff81000000;
+  in.MapKernel(addr, 0x1000000, addr, "[kernel.kallsyms]_text");
+  in.Add(RecordType::kMmap,
+         Mmap{UINT32_MAX, 0, addr, 0x1000000, addr, "[guest.kernel.kallsyms]_text"}, 4);
+  in.SampleAt(kPid, addr + 0x10, 1);
+  in.SampleAt(kPid, addr + 0x10, 4);
+  const Read out = fake::Anonymized(in.Finish());
+  const auto maps = out.All<Mmap>();
+  EXPECT_NE(maps[0].addr, maps[1].addr);
+  EXPECT_EQ(out.samples[0].ip, maps[0].addr + 0x10);
+  EXPECT_EQ(out.samples[1].ip, maps[1].addr + 0x10);
+}
+
+TEST(Remap, AddressesOutsideAllMappingsBecomeStablePseudonyms) {
+  Recording in({SomeEvent(0)});
+  in.Map(kPid, 0x555500000000, 0x4000, 0, "/bin/prog");
+  in.SampleAt(kPid, 0x7f0000001123);
+  in.SampleAt(kPid, 0x7f0000001456);
+  in.SampleAt(kPid, 0x7f0000002123);
+  in.SampleAt(11, 0x7f0000001123);
+  in.SampleAt(kPid, 0xffff888000001123, 1);
+  in.SampleAt(kPid, 0);
+  const Read out = fake::Anonymized(in.Finish());
+  const auto& s = out.samples;
+  EXPECT_GE(s[0].ip, kUserPseudonyms);
+  EXPECT_LT(s[0].ip, kUserPseudonyms + kPseudonymSize);
+  EXPECT_EQ(s[0].ip % kPage, 0x123);
+  EXPECT_EQ(s[1].ip, s[0].ip - 0x123 + 0x456);
+  EXPECT_NE(s[2].ip / kPage, s[0].ip / kPage);
+  EXPECT_NE(s[3].ip / kPage, s[0].ip / kPage);
+  EXPECT_GE(s[4].ip, kKernelPseudonyms);
+  EXPECT_LT(s[4].ip, kKernelPseudonyms + kPseudonymSize);
+  EXPECT_EQ(s[5].ip, 0);
+}
+
+TEST(Remap, AReturnAddressBehindTheLastCallMovesWithTheCall) {
+  Recording in({SomeEvent(0)});
+  in.Map(kPid, 0x555500000000, 0x4000, 0, "/bin/prog");
+  in.SampleAt(kPid, 0x555500004000);
+  const Read out = fake::Anonymized(in.Finish());
+  EXPECT_EQ(out.samples[0].ip, out.All<Mmap2>()[0].addr + 0x4000);
+}
+
+TEST(Remap, PagesOfDataArePermutedWithinTheirMapping) {
+  Recording in({SomeEvent(perfdata::kSampleAddr)});
+  constexpr uint64_t kHeap = 0x555500010000, kPages = 64;
+  in.Map(kPid, kHeap, kPages * kPage, kHeap, "[heap]", perfdata::kMiscMmapData | 2);
+  in.Map(kPid, 0x7f0000000000, 0x8000, 0, "/lib/libc.so", perfdata::kMiscMmapData | 2);
+  for (uint64_t i = 0; i <= kPages; ++i) {
+    perfdata::Sample sample;
+    sample.pid = kPid;
+    sample.addr = i < kPages ? kHeap + i * kPage + 0x40 : 0x7f0000001008;
+    in.AddSample(sample);
+  }
+  const Read out = fake::Anonymized(in.Finish());
+  const auto maps = out.All<Mmap2>();
+  std::set<uint64_t> pages;
+  uint64_t in_place = 0;
+  for (uint64_t i = 0; i < kPages; ++i) {
+    const uint64_t offset = out.samples[i].addr - maps[0].addr;
+    EXPECT_LT(offset, kPages * kPage);
+    EXPECT_EQ(offset % kPage, 0x40);
+    pages.insert(offset / kPage);
+    in_place += offset / kPage == i ? 1 : 0;
+  }
+  EXPECT_EQ(pages.size(), kPages);
+  EXPECT_LT(in_place, 8);
+  EXPECT_EQ(out.samples[kPages].addr, maps[1].addr + 0x1008);
+}
+
+TEST(Remap, PagesAreAsLargeAsTheRecordedMachines) {
+  Recording in({SomeEvent(0)});
+  in.Map(kPid, 0xaaaa00010000, 0x20000, 0, "/bin/prog");
+  in.Map(kPid, 0xffff00040000, 0x10000, 0x30000, "/lib/libc.so");
+  in.SampleAt(kPid, 0xffff12345678);
+  const Read out =
+      fake::Anonymized(in.Finish({{static_cast<uint32_t>(perfdata::Feature::kArch),
+                                   perfdata::EncodeString("aarch64", Endian::kLittle)}}));
+  for (const Mmap2& map : out.All<Mmap2>()) EXPECT_EQ(map.addr % 0x10000, 0);
+  EXPECT_EQ(out.samples[0].ip % 0x10000, 0x5678);
+}
+
+}  // namespace
+}  // namespace stackreel::anonymize

@@ -1,0 +1,235 @@
+#include "anonymize/collect.h"
+
+#include <algorithm>
+#include <bit>
+#include <variant>
+
+#include "perfdata/sorter.h"
+#include "session/module.h"
+
+namespace stackreel::anonymize {
+namespace {
+
+using perfdata::CpuMode;
+
+constexpr uint64_t kKernelBit = uint64_t{1} << 63;
+constexpr unsigned kUserBits = 47;      // x86-64 with four levels of page tables
+constexpr unsigned kMostUserBits = 56;  // with five
+constexpr uint64_t kSmallestPage = 4096, kLargestPage = 65536;
+
+// Reads a source from its start by ReadAt, whoever reads it besides.
+class SourceFromStart : public FileSource {
+ public:
+  explicit SourceFromStart(FileSource& source) : source_(source) {}
+  [[nodiscard]] std::string_view name() const override { return source_.name(); }
+  [[nodiscard]] std::optional<uint64_t> size() const override { return source_.size(); }
+  Result<size_t> Read(std::span<uint8_t> out) override {
+    TRY_ASSIGN(const size_t n, source_.ReadAt(at_, out));
+    at_ += n;
+    return n;
+  }
+  Result<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) override {
+    return source_.ReadAt(offset, out);
+  }
+
+ private:
+  FileSource& source_;
+  uint64_t at_ = 0;
+};
+
+// A machine's name says how wide it is; where there is none, addresses do.
+std::optional<bool> Is64Bit(std::string_view arch) {
+  if (arch.empty()) return std::nullopt;
+  return arch.find("64") != std::string_view::npos || arch == "s390x" || arch == "alpha";
+}
+
+// Mappings as they were recorded, until all is known that says what to make of them.
+class Collector : public perfdata::TimedSink {
+ public:
+  Collector(const perfdata::Reader& reader, Collected& out) : reader_(reader), out_(out) {}
+  Status OnTimedRecord(const perfdata::TimedRecord& timed) override;
+  void Finish();
+
+ private:
+  struct KernelMapping {
+    SpaceId space = 0;
+    MappingRecord record;
+    StringInterner::Id module = 0;
+    MappingKind kind = MappingKind::kKernel;
+  };
+  void OnMapping(const MappingRecord& mapping);
+  void MeasureWidth();
+
+  const perfdata::Reader& reader_;
+  Collected& out_;
+  SpaceTracker spaces_;
+  std::vector<KernelMapping> kernel_;
+  uint64_t user_bits_seen_ = 0;  // of all user addresses, or'ed
+  uint64_t user_end_ = 0;
+  bool has_wide_address_ = false, has_narrow_address_ = false;
+};
+
+bool ChangesMappings(uint32_t type) {
+  using perfdata::RecordType;
+  switch (static_cast<RecordType>(type)) {
+    case RecordType::kMmap:
+    case RecordType::kMmap2:
+    case RecordType::kComm:
+    case RecordType::kFork:
+    case RecordType::kKsymbol:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Status Collector::OnTimedRecord(const perfdata::TimedRecord& timed) {
+  ++out_.records;
+  if (!ChangesMappings(timed.raw.type)) return {};
+  const perfdata::Attr* attr =
+      timed.event ? &reader_.events().events()[*timed.event].attr : nullptr;
+  const auto record = perfdata::DecodeRecord(timed.raw, {reader_.endian(), attr});
+  if (!record) {  // the second pass drops it
+    out_.counters.Add("anonymize.bad_record");
+    return {};
+  }
+  spaces_.Apply(*record);
+  if (const auto mapping = MappingOf(*record)) OnMapping(*mapping);
+  return {};
+}
+
+void Collector::OnMapping(const MappingRecord& mapping) {
+  const SpaceId space = spaces_.MappingSpace(mapping.mode, mapping.pid);
+  const bool is_kernel = space < kFirstUserSpace;
+  const StringInterner::Id module = out_.names.Intern(mapping.filename);
+  const MappingKind kind = KindOf(mapping, is_kernel);
+  const uint64_t wide = mapping.addr | (kind == MappingKind::kKernel ? mapping.pgoff : 0);
+  has_wide_address_ = has_wide_address_ || wide > UINT32_MAX;
+  has_narrow_address_ = has_narrow_address_ || (wide != 0 && wide <= UINT32_MAX);
+  if (is_kernel) {
+    kernel_.push_back({space, mapping, module, kind});
+    kernel_.back().record.filename = out_.names.Text(module);
+    return;
+  }
+  if (out_.spaces.size() <= space) out_.spaces.resize(space + 1);
+  // No mapping reaches the end of memory; of those that say so, the last page is left out.
+  const uint64_t top = ~(kLargestPage - 1);
+  const uint64_t end =
+      std::min(mapping.addr + std::min(mapping.len, UINT64_MAX - mapping.addr), top);
+  if (mapping.addr >= end) return;
+  out_.spaces[space].mappings.insert({mapping.addr, end, mapping.pgoff, module, kind});
+  if ((mapping.addr & kKernelBit) != 0) return;  // [vsyscall]
+  user_bits_seen_ |= mapping.addr | end;
+  user_end_ = std::max(user_end_, end);
+}
+
+void Collector::MeasureWidth() {
+  out_.width.is_64_bit =
+      Is64Bit(out_.features.arch).value_or(has_wide_address_ || !has_narrow_address_);
+  if (!out_.width.is_64_bit) {
+    out_.width.user_bits = 32;
+  } else if (user_end_ != 0) {
+    const auto bits = static_cast<unsigned>(std::bit_width(user_end_ - 1));
+    out_.width.user_bits = std::clamp(bits, kUserBits, kMostUserBits);
+  }
+  const bool is_x86 = out_.features.arch == "x86_64" || out_.features.arch.ends_with("86");
+  if (!is_x86 && user_bits_seen_ != 0) {
+    const uint64_t lowest = user_bits_seen_ & (~user_bits_seen_ + 1);
+    out_.page_size = std::clamp(lowest, kSmallestPage, kLargestPage);
+  }
+}
+
+void Collector::Finish() {
+  MeasureWidth();
+  out_.spaces.resize(std::max(spaces_.count(), kFirstUserSpace));
+  for (const KernelMapping& mapping : kernel_) {
+    const MappingRecord& record = mapping.record;
+    const uint64_t reference = mapping.kind == MappingKind::kKernel ? record.pgoff : 0;
+    const KernelExtent extent = ExtentOfKernel(record.addr, record.len, reference, out_.width);
+    if (extent.start >= extent.end) continue;
+    out_.spaces[mapping.space].mappings.insert(
+        {extent.start, extent.end, record.pgoff, mapping.module, mapping.kind});
+  }
+}
+
+}  // namespace
+
+Result<RereadableRecording::Opened> RereadableRecording::Open() const {
+  Opened opened;
+  std::vector<FileSource*> parts;
+  for (FileSource* source : parts_) {
+    opened.sources.push_back(std::make_unique<SourceFromStart>(*source));
+    parts.push_back(opened.sources.back().get());
+  }
+  if (!data_->size()) return Fail(ErrorKind::kUnsupported, "a pipe cannot be read twice");
+  opened.sources.push_back(std::make_unique<SourceFromStart>(*data_));
+  TRY_ASSIGN(opened.reader,
+             perfdata::Reader::OpenDirectory(*opened.sources.back(), std::move(parts)));
+  return opened;
+}
+
+KernelExtent ExtentOfKernel(uint64_t addr, uint64_t len, uint64_t pgoff,
+                            const AddressWidth& width) {
+  // Of an image with its modules, and of the span behind it that is only told of.
+  constexpr uint64_t kMost64 = uint64_t{4} << 30, kMost32 = uint64_t{256} << 20;
+  constexpr uint64_t kImageAlignment = uint64_t{2} << 20;
+  constexpr uint64_t kTop = 4096;  // is never mapped
+  const uint64_t limit = width.is_64_bit ? UINT64_MAX - kTop + 1 : (uint64_t{1} << 32) - kTop;
+  const uint64_t end = std::min(addr + std::min(len, UINT64_MAX - addr), limit);
+  uint64_t start = addr;
+  const bool starts_below = width.is_64_bit ? (addr & kKernelBit) == 0 : addr == 0;
+  if (starts_below) start = pgoff & ~(kImageAlignment - 1);
+  if (start == 0 || start >= end) return {};
+  return {start, start + std::min(end - start, width.is_64_bit ? kMost64 : kMost32)};
+}
+
+std::optional<MappingRecord> MappingOf(const perfdata::Record& record) {
+  const auto mode = static_cast<CpuMode>(record.misc & perfdata::kMiscCpuModeMask);
+  if (const auto* mmap = std::get_if<perfdata::Mmap>(&record.body)) {
+    const bool executable = (record.misc & perfdata::kMiscMmapData) == 0;
+    return MappingRecord{mode,        mmap->pid,  mmap->addr, mmap->len,
+                         mmap->pgoff, executable, 0,          mmap->filename};
+  }
+  if (const auto* mmap2 = std::get_if<perfdata::Mmap2>(&record.body)) {
+    return MappingRecord{mode,         mmap2->pid,     mmap2->addr,
+                         mmap2->len,   mmap2->pgoff,   session::IsExecutable(mmap2->prot),
+                         mmap2->flags, mmap2->filename};
+  }
+  constexpr uint16_t kUnregister = 1;
+  const auto* symbol = std::get_if<perfdata::Ksymbol>(&record.body);
+  if (symbol == nullptr || (symbol->flags & kUnregister) != 0) return std::nullopt;
+  return MappingRecord{CpuMode::kKernel, UINT32_MAX, symbol->addr, symbol->len, 0, true, 0,
+                       symbol->name};
+}
+
+MappingKind KindOf(const MappingRecord& mapping, bool is_kernel_space) {
+  const std::string_view name = mapping.filename;
+  if (is_kernel_space) {
+    const bool is_kernel =
+        name.starts_with("[kernel.kallsyms") || name.starts_with("[guest.kernel.kallsyms");
+    return is_kernel ? MappingKind::kKernel : MappingKind::kModule;
+  }
+  // The kernel names memory without a file so; its pgoff is an address then.
+  const bool has_no_file = name.empty() || name.starts_with("//") || name.starts_with("[");
+  return has_no_file ? MappingKind::kAnonymous : MappingKind::kFile;
+}
+
+Result<std::unique_ptr<Collected>> Collect(const RereadableRecording& recording) {
+  TRY_ASSIGN(const RereadableRecording::Opened input, recording.Open());
+  auto collected = std::make_unique<Collected>();
+  Collector collector(*input.reader, *collected);
+  // What it counts the second pass counts again.
+  Counters ignored;
+  perfdata::RoundSorter sorter(*input.reader, collector, ignored);
+  TRY_ASSIGN(collected->read, input.reader->ReadAll(sorter));
+  TRY(sorter.Finish());
+  collected->container = input.reader->container();
+  collected->endian = input.reader->endian();
+  collected->events = input.reader->events().events();
+  collected->features = input.reader->features();
+  collected->counters.Merge(input.reader->counters());
+  collector.Finish();
+  return collected;
+}
+
+}  // namespace stackreel::anonymize

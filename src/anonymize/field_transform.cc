@@ -1,0 +1,203 @@
+#include "anonymize/field_transform.h"
+
+#include <optional>
+
+namespace stackreel::anonymize {
+
+using perfdata::CpuMode;
+using perfdata::FieldInfo;
+using perfdata::Sensitivity;
+
+namespace {
+
+// The mode that a marker in a chain begins; nothing if it begins none.
+std::optional<CpuMode> ModeOfMarker(uint64_t marker) {
+  switch (marker) {
+    case perfdata::kContextHv:
+      return CpuMode::kHypervisor;
+    case perfdata::kContextKernel:
+      return CpuMode::kKernel;
+    case perfdata::kContextUser:
+    case perfdata::kContextUserDeferred:
+      return CpuMode::kUser;
+    case perfdata::kContextGuest:
+    case perfdata::kContextGuestKernel:
+      return CpuMode::kGuestKernel;
+    case perfdata::kContextGuestUser:
+      return CpuMode::kGuestUser;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+uint64_t FieldTransform::Code(CpuMode mode, uint64_t address) {
+  switch (mode) {
+    case CpuMode::kKernel:
+    case CpuMode::kHypervisor:
+      return remap_.Code(kHostKernel, address);
+    case CpuMode::kGuestKernel:
+      return remap_.Code(kGuestKernel, address);
+    case CpuMode::kUser:
+    case CpuMode::kGuestUser:
+      return remap_.Code(context_.user, address);
+    case CpuMode::kUnknown:
+      break;
+  }
+  return remap_.Code(remap_.SpaceAt(context_.user, context_.machine, address), address);
+}
+
+uint64_t FieldTransform::Address(Sensitivity sensitivity, uint64_t value) {
+  switch (sensitivity) {
+    case Sensitivity::kMapAddress:
+      return context_.mapping.addr;
+    case Sensitivity::kMapOffset:
+      return context_.mapping.pgoff;
+    case Sensitivity::kKernelAddress:
+      return remap_.Code(KernelOf(context_.machine), value);
+    case Sensitivity::kDataAddress:
+      return value == 0
+                 ? 0
+                 : remap_.Data(remap_.SpaceAt(context_.user, context_.machine, value), value);
+    default:
+      return Code(context_.mode, value);
+  }
+}
+
+uint64_t FieldTransform::Number(Sensitivity sensitivity, uint64_t value) {
+  switch (TreatmentOf(level_, sensitivity)) {
+    case Treatment::kKeep:
+    case Treatment::kText:
+      return value;
+    case Treatment::kMove:
+      return Address(sensitivity, value);
+    case Treatment::kEvent:
+    case Treatment::kDrop:
+    case Treatment::kPseudonym:
+    case Treatment::kShift:
+    case Treatment::kRenumber:
+      break;
+  }
+  return 0;
+}
+
+std::string FieldTransform::Text(Sensitivity sensitivity, const std::string& text) const {
+  switch (TreatmentOf(level_, sensitivity)) {
+    case Treatment::kKeep:
+      return text;
+    case Treatment::kText:
+      return text_.Moved(text);
+    default:
+      return "";
+  }
+}
+
+void FieldTransform::operator()(const FieldInfo& field, std::string& text) {
+  std::string moved = Text(field.sensitivity, text);
+  Tell(field, moved != text, moved.empty());
+  text = std::move(moved);
+}
+
+void FieldTransform::operator()(const FieldInfo& field, std::vector<std::string>& texts) {
+  bool changed = false;
+  for (std::string& text : texts) {
+    std::string moved = Text(field.sensitivity, text);
+    changed = changed || moved != text;
+    text = std::move(moved);
+  }
+  Tell(field, changed, false);
+}
+
+void FieldTransform::operator()(const FieldInfo& field, BuildId& id) {
+  const bool drop = Drops(field);
+  if (drop) id = BuildId();
+  Tell(field, drop, drop);
+}
+
+void FieldTransform::operator()(const FieldInfo& field, ByteView& bytes) {
+  const bool drop = Drops(field) && !bytes.empty();
+  if (drop) bytes = {};
+  Tell(field, drop, drop);
+}
+
+void FieldTransform::operator()(const FieldInfo& field, std::vector<uint8_t>& bytes) {
+  const bool drop = Drops(field) && !bytes.empty();
+  if (drop) bytes.clear();
+  dropped_content_ = dropped_content_ || drop;
+  Tell(field, drop, drop);
+}
+
+uint64_t FieldTransform::ChainEntry(uint64_t entry) {
+  if (cookie_is_next_) {
+    cookie_is_next_ = false;
+    return entry;
+  }
+  if (entry >= perfdata::kContextMax) {
+    cookie_is_next_ = entry == perfdata::kContextUserDeferred;
+    chain_mode_ = ModeOfMarker(entry).value_or(chain_mode_);
+    return entry;
+  }
+  return Code(chain_mode_, entry);
+}
+
+void FieldTransform::operator()(const FieldInfo& field, std::vector<uint64_t>& numbers) {
+  chain_mode_ = context_.mode;
+  cookie_is_next_ = false;
+  const bool drop = TreatmentOf(level_, field.sensitivity) == Treatment::kDrop && !numbers.empty();
+  if (drop) numbers.clear();
+  dropped_content_ = dropped_content_ || drop;
+  bool changed = drop;
+  for (uint64_t& number : numbers) {
+    const uint64_t moved = IsChain(field) ? ChainEntry(number) : Number(field.sensitivity, number);
+    changed = changed || moved != number;
+    number = moved;
+  }
+  Tell(field, changed, drop);
+}
+
+void FieldTransform::operator()(const FieldInfo& field, std::vector<uint32_t>& numbers) {
+  const bool drop = Drops(field) && !numbers.empty();
+  if (drop) numbers.clear();
+  Tell(field, drop, drop);
+}
+
+void FieldTransform::operator()(const FieldInfo& field, perfdata::U64Array& numbers) {
+  if (!IsChain(field)) {
+    const bool drop = Drops(field);
+    if (drop) numbers = {};
+    return Tell(field, drop, drop);
+  }
+  chain_mode_ = context_.mode;
+  cookie_is_next_ = false;
+  std::vector<uint8_t>& bytes = scratch_.emplace_back(8 * numbers.size());
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    StoreUnaligned(bytes.data() + 8 * i, ChainEntry(numbers[i]), endian_);
+  }
+  numbers = perfdata::U64Array(bytes, endian_);
+  Tell(field, !numbers.empty(), false);
+}
+
+void FieldTransform::operator()(const FieldInfo& field, perfdata::BranchArray& branches) {
+  const ByteView old = branches.bytes();
+  std::vector<uint8_t>& bytes = scratch_.emplace_back(old.begin(), old.end());
+  for (size_t i = 0; i < branches.size(); ++i) {
+    const perfdata::BranchEntry entry = branches[i];
+    // Nothing says of which mode the ends of a branch are.
+    const auto moved = [this](uint64_t address) {
+      return remap_.Code(remap_.SpaceAt(context_.user, context_.machine, address), address);
+    };
+    StoreUnaligned(bytes.data() + 24 * i, moved(entry.from), endian_);
+    StoreUnaligned(bytes.data() + 24 * i + 8, moved(entry.to), endian_);
+  }
+  branches = perfdata::BranchArray(bytes, endian_);
+  Tell(field, !branches.empty(), false);
+}
+
+void FieldTransform::operator()(const FieldInfo& field, perfdata::SampledRegs& registers) {
+  const bool drop = Drops(field);
+  if (drop) registers = {};
+  Tell(field, drop, drop);
+}
+
+}  // namespace stackreel::anonymize

@@ -1,0 +1,106 @@
+// One visitor for the fields of all records, samples and features: each is treated as its class
+// says.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "anonymize/attr_scrub.h"
+#include "anonymize/build.h"
+#include "anonymize/level.h"
+#include "anonymize/report.h"
+#include "perfdata/record.h"
+#include "perfdata/sample.h"
+
+namespace stackreel::anonymize {
+
+// Whose addresses a record has.
+struct AddressContext {
+  SpaceId user = kNobodysSpace;
+  Machine machine = Machine::kHost;
+  perfdata::CpuMode mode = perfdata::CpuMode::kUnknown;
+  MovedMapping mapping;  // of MMAP and MMAP2
+};
+
+// Set it to a record, visit its fields, ask whether all that it is for was dropped.
+class FieldTransform {
+ public:
+  FieldTransform(Level level, Endian endian, Remap& remap, const TextScrub& text)
+      : level_(level), endian_(endian), remap_(remap), text_(text) {}
+
+  void Begin(const AddressContext& context, FieldTally& tally) {
+    context_ = context;
+    tally_ = &tally;
+    tally.Begin();
+    dropped_content_ = false;
+    scratch_.clear();
+  }
+  // Bytes that may hold anything were there, and have gone.
+  [[nodiscard]] bool dropped_content() const { return dropped_content_; }
+
+  template <std::integral N>
+  void operator()(const perfdata::FieldInfo& field, N& value) {
+    const auto old = value;
+    value = static_cast<N>(Number(field.sensitivity, static_cast<uint64_t>(old)));
+    Tell(field, value != old, value == 0);
+  }
+  void operator()(const perfdata::FieldInfo& field, std::string& text);
+  void operator()(const perfdata::FieldInfo& field, std::vector<std::string>& texts);
+  void operator()(const perfdata::FieldInfo& field, BuildId& id);
+  void operator()(const perfdata::FieldInfo& field, ByteView& bytes);
+  void operator()(const perfdata::FieldInfo& field, std::vector<uint8_t>& bytes);
+  template <size_t kSize>
+  void operator()(const perfdata::FieldInfo& field, std::array<uint8_t, kSize>& bytes) {
+    const bool drop = Drops(field);
+    if (drop) bytes = {};
+    Tell(field, drop, drop);
+  }
+  // Call chains, and lists of numbers of other classes.
+  void operator()(const perfdata::FieldInfo& field, std::vector<uint64_t>& numbers);
+  void operator()(const perfdata::FieldInfo& field, std::vector<uint32_t>& numbers);
+  void operator()(const perfdata::FieldInfo& field, perfdata::U64Array& numbers);
+  void operator()(const perfdata::FieldInfo& field, perfdata::BranchArray& branches);
+  void operator()(const perfdata::FieldInfo& field, perfdata::SampledRegs& registers);
+  // Structures that have one class as a whole.
+  template <typename Whole>
+    requires std::is_class_v<Whole>
+  void operator()(const perfdata::FieldInfo& field, Whole& whole) {
+    const bool drop = TreatmentOf(level_, field.sensitivity) != Treatment::kKeep;
+    if (drop) whole = Whole();
+    Tell(field, drop, drop);
+  }
+
+ private:
+  [[nodiscard]] bool Drops(const perfdata::FieldInfo& field) const {
+    return TreatmentOf(level_, field.sensitivity) != Treatment::kKeep;
+  }
+  void Tell(const perfdata::FieldInfo& field, bool changed, bool gone) {
+    tally_->Add(field, !changed ? Fate::kKept : gone ? Fate::kDropped : Fate::kChanged);
+  }
+  uint64_t Number(perfdata::Sensitivity sensitivity, uint64_t value);
+  uint64_t Address(perfdata::Sensitivity sensitivity, uint64_t value);
+  uint64_t Code(perfdata::CpuMode mode, uint64_t address);
+  // Moves an entry of a chain, whose markers change the mode of those behind it.
+  uint64_t ChainEntry(uint64_t entry);
+  std::string Text(perfdata::Sensitivity sensitivity, const std::string& text) const;
+  [[nodiscard]] bool IsChain(const perfdata::FieldInfo& field) const {
+    return field.sensitivity == perfdata::Sensitivity::kCodeAddress;
+  }
+
+  Level level_;
+  Endian endian_;
+  Remap& remap_;
+  const TextScrub& text_;
+  AddressContext context_;
+  FieldTally* tally_ = nullptr;
+  bool dropped_content_ = false;
+  perfdata::CpuMode chain_mode_ = perfdata::CpuMode::kUnknown;
+  bool cookie_is_next_ = false;
+  // What arrays of a sample point into; one for each such field, as a sample may have several.
+  std::vector<std::vector<uint8_t>> scratch_;
+};
+
+}  // namespace stackreel::anonymize

@@ -1,0 +1,49 @@
+// The second pass: each record decoded, its fields treated by their class, encoded again.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "anonymize/collect.h"
+#include "anonymize/field_transform.h"
+#include "anonymize/report.h"
+#include "perfdata/sorter.h"
+#include "perfdata/writer.h"
+
+namespace stackreel::anonymize {
+
+// Takes records in order of time and writes them in that order. All must outlive it.
+class Transform : public perfdata::TimedSink {
+ public:
+  // `recorded`: the events as the records that come have them; `written`: as they go out.
+  Transform(Endian endian, const std::vector<perfdata::Event>& recorded,
+            const std::vector<perfdata::Event>& written, FieldTransform& fields, Remap& remap,
+            perfdata::Writer& writer, Report& report);
+  Status OnTimedRecord(const perfdata::TimedRecord& timed) override;
+
+  // Records that were not as their type says, and are not in the output.
+  [[nodiscard]] uint64_t bad_records() const { return bad_records_; }
+  [[nodiscard]] uint64_t samples() const { return samples_; }
+
+ private:
+  Status OnSample(const perfdata::TimedRecord& timed);
+  Status OnOther(const perfdata::TimedRecord& timed);
+  AddressContext ContextOf(const perfdata::Record& record) const;
+  Status DropBad(const perfdata::RawRecord& raw);
+  Status Drop(const perfdata::RawRecord& raw, std::string_view why);
+
+  Endian endian_;
+  const std::vector<perfdata::Event>& recorded_;
+  const std::vector<perfdata::Event>& written_;
+  FieldTransform& fields_;
+  Remap& remap_;
+  perfdata::Writer& writer_;
+  Report& report_;
+  FieldTally& sample_tally_;
+  FieldTally& trailer_tally_;
+  SpaceTracker spaces_;
+  perfdata::Sample sample_;
+  uint64_t bad_records_ = 0, samples_ = 0;
+};
+
+}  // namespace stackreel::anonymize

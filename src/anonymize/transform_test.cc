@@ -1,0 +1,305 @@
+// What becomes of the fields of samples, records, attrs and features.
+#include "anonymize/transform.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "anonymize/fake_recording.h"
+#include "base/byte_writer.h"
+#include "perfdata/one_of_each.h"
+
+namespace stackreel::anonymize {
+namespace {
+
+using fake::Bytes;
+using fake::Read;
+using fake::Recording;
+using fake::SomeEvent;
+using perfdata::Mmap2;
+using perfdata::RecordType;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr uint32_t kPid = 10;
+constexpr uint64_t kText = 0x555500000000, kKernel = 0xffffffff9a000000;
+
+Bytes WordBytes(std::initializer_list<uint64_t> words, Endian endian = Endian::kLittle) {
+  ByteWriter out(endian);
+  for (const uint64_t word : words) out.U64(word);
+  return out.Take();
+}
+
+// A recording with a program and a kernel mapped.
+Recording Mapped(std::vector<perfdata::Event> events, perfdata::WriterOptions options = {}) {
+  Recording in(std::move(events), options);
+  in.Map(kPid, kText, 0x4000, 0, "/bin/prog");
+  in.MapKernel(kKernel, 0x1000000, kKernel, "[kernel.kallsyms]_text");
+  return in;
+}
+
+TEST(Transform, CallchainsChangeTheirModeAtMarkers) {
+  for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
+    Recording in = Mapped({SomeEvent(perfdata::kSampleCallchain)}, {.endian = endian});
+    const Bytes words =
+        WordBytes({perfdata::kContextKernel, kKernel + 1, kKernel + 2, perfdata::kContextUser,
+                   kText + 3, kText + 4, perfdata::kContextUserDeferred, kText + 5},
+                  endian);
+    perfdata::Sample sample;
+    sample.pid = kPid;
+    sample.ip = kKernel + 1;
+    sample.callchain = perfdata::U64Array(words, endian);
+    in.AddSample(sample, 1);
+    const Read out = fake::Anonymized(in.Finish());
+    EXPECT_EQ(out.reader->endian(), endian);
+    const uint64_t text = out.All<Mmap2>()[0].addr;
+    const uint64_t kernel = out.All<perfdata::Mmap>()[0].addr;
+    std::vector<uint64_t> chain;
+    for (size_t i = 0; i < out.samples[0].callchain.size(); ++i) {
+      chain.push_back(out.samples[0].callchain[i]);
+    }
+    // The word behind the deferred marker is a cookie, whatever it looks like.
+    EXPECT_THAT(
+        chain, ElementsAre(perfdata::kContextKernel, kernel + 1, kernel + 2, perfdata::kContextUser,
+                           text + 3, text + 4, perfdata::kContextUserDeferred, kText + 5));
+    EXPECT_EQ(out.samples[0].ip, kernel + 1);
+  }
+}
+
+TEST(Transform, DeferredChainsMoveWithTheProcessOfTheirTrailer) {
+  Recording in = Mapped({SomeEvent(0)});
+  in.Add(RecordType::kCallchainDeferred,
+         perfdata::CallchainDeferred{kText, {perfdata::kContextUser, kText + 3, 0}}, 0, kPid);
+  const Read out = fake::Anonymized(in.Finish());
+  const auto chains = out.All<perfdata::CallchainDeferred>();
+  ASSERT_THAT(chains, SizeIs(1));
+  EXPECT_EQ(chains[0].cookie, kText);
+  EXPECT_THAT(chains[0].ips, ElementsAre(perfdata::kContextUser, out.All<Mmap2>()[0].addr + 3, 0));
+}
+
+TEST(Transform, BranchesMoveAndKeepTheirFlags) {
+  for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
+    Recording in = Mapped({SomeEvent(perfdata::kSampleBranchStack)}, {.endian = endian});
+    const uint64_t flags = 0x123451;
+    const Bytes words =
+        WordBytes({kText + 1, kText + 2,
+                   endian == Endian::kBig ? perfdata::BranchFlagsToBigEndian(flags) : flags,
+                   kKernel + 3, kText + 4, 0},
+                  endian);
+    perfdata::Sample sample;
+    sample.pid = kPid;
+    sample.branches = perfdata::BranchArray(words, endian);
+    in.AddSample(sample);
+    const Read out = fake::Anonymized(in.Finish());
+    const uint64_t text = out.All<Mmap2>()[0].addr;
+    const uint64_t kernel = out.All<perfdata::Mmap>()[0].addr;
+    const perfdata::BranchArray branches = out.samples[0].branches;
+    ASSERT_EQ(branches.size(), 2);
+    EXPECT_EQ(branches[0].from, text + 1);
+    EXPECT_EQ(branches[0].to, text + 2);
+    EXPECT_EQ(branches[0].flags, flags);
+    EXPECT_EQ(branches[1].from, kernel + 3);
+    EXPECT_EQ(branches[1].to, text + 4);
+  }
+}
+
+// Sample fields of these classes go, and the attr no longer says that they are there.
+TEST(Transform, PayloadRegistersAndPhysicalAddressesGoTheSampleStays) {
+  constexpr uint64_t kGone = perfdata::kSampleRaw | perfdata::kSampleRegsUser |
+                             perfdata::kSampleStackUser | perfdata::kSampleRegsIntr |
+                             perfdata::kSamplePhysAddr | perfdata::kSampleAux;
+  EXPECT_EQ(DroppedSampleBits(Level::kAddresses), kGone);
+  perfdata::Event event =
+      SomeEvent(kGone | perfdata::kSampleCgroup | perfdata::kSamplePeriod | perfdata::kSampleCpu);
+  event.attr.sample_regs_user = event.attr.sample_regs_intr = 3;
+  event.attr.sample_stack_user = 16;
+  Recording in = Mapped({event, SomeEvent(perfdata::kSamplePeriod, 101)});
+  const Bytes secret = WordBytes({0x5ec2e7d474, 0x5ec2e7d474});
+  perfdata::Sample sample;
+  sample.pid = kPid;
+  sample.ip = kText + 1;
+  sample.cpu = 3;
+  sample.period = 77;
+  sample.cgroup = 5;
+  sample.raw = ByteView(secret).first(12);
+  sample.regs_user.abi = 2;
+  sample.regs_user.mask = 3;
+  sample.regs_user.values = perfdata::U64Array(secret, Endian::kLittle);
+  sample.regs_intr = sample.regs_user;
+  sample.stack_user = secret;
+  sample.stack_user_size = 16;
+  sample.phys_addr = 0x5ec2e7d474;
+  sample.aux = secret;
+  in.AddSample(sample);
+  perfdata::Sample other;
+  other.period = 78;
+  in.AddSample(other, 2, 1);
+  const Bytes bytes = fake::AnonymizedBytes(in.Finish());
+  const Read out(bytes);
+  const perfdata::Attr& attr = out.reader->events().events()[0].attr;
+  EXPECT_EQ(attr.sample_type & kGone, 0);
+  EXPECT_EQ(attr.sample_regs_user | attr.sample_regs_intr | attr.sample_stack_user, 0);
+  ASSERT_THAT(out.samples, SizeIs(2));
+  EXPECT_EQ(out.samples[0].period, 77);
+  EXPECT_EQ(out.samples[0].cpu, 3);
+  EXPECT_EQ(out.samples[0].cgroup, 5);
+  EXPECT_EQ(out.samples[1].period, 78);
+  EXPECT_EQ(out.samples[1].id, 101);
+  const std::string_view text = AsText(bytes);
+  EXPECT_EQ(text.find(AsText(ByteView(secret).first(5))), std::string_view::npos);
+}
+
+TEST(Transform, BreakpointAddressesAreHiddenWhereverTheyStand) {
+  perfdata::Event event = SomeEvent(0);
+  event.attr.type = perfdata::kTypeBreakpoint;
+  event.attr.config1 = 0x7f1234567890;  // in no mapping
+  event.attr.config2 = 8;
+  event.name = "mem:0x7f1234567890:rw";
+  perfdata::Event mapped = SomeEvent(0, 101);
+  mapped.attr.type = perfdata::kTypeBreakpoint;
+  mapped.attr.config1 = kText + 0x10;
+  mapped.name = "mem:0x555500000010:x";
+  Recording in = Mapped({event, mapped});
+  const std::vector<std::string> cmdline = {"perf", "record", "-e", "mem:0x7f1234567890:rw",
+                                            "--filter=0x1234"};
+  const Bytes bytes =
+      fake::AnonymizedBytes(in.Finish({{static_cast<uint32_t>(perfdata::Feature::kCmdline),
+                                        perfdata::EncodeStringList(cmdline, Endian::kLittle)}}));
+  const Read out(bytes);
+  const auto& events = out.reader->events().events();
+  EXPECT_NE(events[0].attr.config1, event.attr.config1);
+  EXPECT_NE(events[0].attr.config1, 0);
+  EXPECT_EQ(events[0].attr.config2, 8);
+  EXPECT_EQ(events[1].attr.config1, out.All<Mmap2>()[0].addr + 0x10);
+  EXPECT_EQ(events[0].name.find("7f1234567890"), std::string::npos);
+  EXPECT_NE(events[1].name, mapped.name);
+  EXPECT_EQ(out.reader->features().event_desc[0].attr.config1, events[0].attr.config1);
+  EXPECT_EQ(AsText(bytes).find("7f1234567890"), std::string_view::npos);
+  EXPECT_EQ(out.reader->features().cmdline[3], events[0].name);
+  EXPECT_EQ(out.reader->features().cmdline[4], "--filter=0x1234");
+}
+
+TEST(Transform, WhatIsAProbeTheRecordingSays) {
+  perfdata::Attr attr;
+  perfdata::Features features;
+  features.pmu_names = {{6, "kprobe"}, {7, "uprobe"}, {8, "intel_pt"}};
+  const auto kind = [&](uint32_t type) {
+    attr.type = type;
+    return KindOfEvent(attr, features);
+  };
+  EXPECT_EQ(kind(perfdata::kTypeTracepoint), EventKind::kPlain);
+  EXPECT_EQ(kind(perfdata::kTypeRaw), EventKind::kPlain);
+  EXPECT_EQ(kind(perfdata::kTypeBreakpoint), EventKind::kBreakpoint);
+  EXPECT_EQ(kind(6), EventKind::kProbe);
+  EXPECT_EQ(kind(7), EventKind::kProbe);
+  EXPECT_EQ(kind(8), EventKind::kPlain);
+  EXPECT_EQ(kind(9), EventKind::kUnknown);
+}
+
+TEST(Transform, ProbesLoseTheirPointers) {
+  perfdata::Event event = SomeEvent(0);
+  event.attr.type = 6;
+  event.attr.config = 1;
+  event.attr.config1 = 0x5599aabbccdd;
+  event.attr.config2 = 0xffffffff9a001234;
+  event.attr.sig_data = 0x5599aabbccdd;
+  event.attr.tail = {1, 2, 3, 4, 5, 6, 7, 8};
+  Recording in = Mapped({event});
+  const Read out = fake::Anonymized(in.Finish());
+  const perfdata::Attr& attr = out.reader->events().events()[0].attr;
+  EXPECT_EQ(attr.config, 1);
+  EXPECT_EQ(attr.config1 | attr.config2 | attr.sig_data, 0);
+  EXPECT_THAT(attr.tail, IsEmpty());
+}
+
+// A record whose content may be anything goes as a whole, and is told of.
+TEST(Transform, PayloadRecordsAndUnknownOnesGo) {
+  Recording in = Mapped({SomeEvent(0)});
+  in.Add(RecordType::kTextPoke, perfdata::TextPoke{kKernel, {1, 2, 3}, {4}});
+  in.Add(static_cast<RecordType>(300), perfdata::Opaque{{9, 9, 9}});
+  in.Add(RecordType::kAuxtraceInfo, perfdata::AuxtraceInfo{1, 0, {5, 6, 7}});
+  in.SampleAt(kPid, kText);
+  Report report;
+  const Read out = fake::Anonymized(in.Finish({{40, {1, 2, 3}}}), {}, &report);
+  EXPECT_THAT(out.samples, SizeIs(1));
+  EXPECT_THAT(out.All<perfdata::TextPoke>(), IsEmpty());
+  EXPECT_THAT(out.All<perfdata::Opaque>(), IsEmpty());
+  EXPECT_THAT(out.All<perfdata::AuxtraceInfo>(), IsEmpty());
+  EXPECT_FALSE(out.reader->features().raw.contains(40));
+  std::vector<std::pair<std::string, std::string>> dropped;
+  for (const auto& [name, count] : report.dropped()) dropped.push_back(name);
+  EXPECT_THAT(dropped, testing::UnorderedElementsAre(std::pair("AUXTRACE_INFO", "payload"),
+                                                     std::pair("TEXT_POKE", "payload"),
+                                                     std::pair("TYPE_300", "unknown"),
+                                                     std::pair("feature FEATURE_40", "payload")));
+}
+
+// Every kind of record there is passes, or is dropped for a reason; nothing fails.
+TEST(Transform, TakesEveryKindOfRecord) {
+  for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
+    perfdata::Event event = SomeEvent(0);
+    Recording in = Mapped({event}, {.endian = endian});
+    size_t given = 0;
+    for (const auto& records :
+         {perfdata::one_of_each::KernelRecords(), perfdata::one_of_each::UserRecords()}) {
+      for (const perfdata::Record& record : records) {
+        if (record.type == static_cast<uint32_t>(RecordType::kAuxtrace)) continue;  // needs bytes
+        std::visit(
+            [&](const auto& body) {
+              in.Add(static_cast<RecordType>(record.type), body, record.misc, kPid);
+            },
+            record.body);
+        ++given;
+      }
+    }
+    Report report;
+    const Read out = fake::Anonymized(in.Finish(), {}, &report);
+    uint64_t dropped = 0;
+    for (const auto& [name, count] : report.dropped()) dropped += count.count;
+    // HEADER_ATTR, _EVENT_TYPE, _TRACING_DATA, _FEATURE and a name: the Writer's to write.
+    constexpr size_t kWriters = 5;
+    EXPECT_GE(out.records.size() + dropped + kWriters, given);
+    EXPECT_EQ(report.counters.Get("anonymize.bad_record"), 0);
+  }
+}
+
+TEST(Transform, PipesBecomeFilesAndFilesPipes) {
+  for (const auto from : {perfdata::Container::kFile, perfdata::Container::kPipe}) {
+    for (const auto to : {perfdata::Container::kFile, perfdata::Container::kPipe}) {
+      Recording in =
+          Mapped({SomeEvent(0), SomeEvent(perfdata::kSampleAddr, 101)}, {.container = from});
+      in.SampleAt(kPid, kText + 1);
+      perfdata::Sample sample;
+      sample.pid = kPid;
+      sample.addr = kText + 2;
+      in.AddSample(sample, 2, 1);
+      const Bytes bytes = in.Finish({{static_cast<uint32_t>(perfdata::Feature::kHostname),
+                                      perfdata::EncodeString("host", Endian::kLittle)}});
+      Options options;
+      options.container = to;
+      const Read out = fake::Anonymized(bytes, options);
+      EXPECT_EQ(out.reader->container(), to);
+      EXPECT_THAT(out.reader->events().events(), SizeIs(2));
+      EXPECT_EQ(out.reader->features().hostname, "host");
+      ASSERT_THAT(out.samples, SizeIs(2));
+      EXPECT_EQ(out.samples[0].ip, out.All<Mmap2>()[0].addr + 1);
+      EXPECT_EQ(out.samples[1].addr, out.All<Mmap2>()[0].addr + 2);
+    }
+  }
+}
+
+TEST(Transform, ADamagedRecordingGivesAnError) {
+  Recording in = Mapped({SomeEvent(0)});
+  for (int i = 0; i < 10; ++i) in.SampleAt(kPid, kText + 1);
+  Bytes bytes = in.Finish();
+  bytes.resize(bytes.size() / 2);
+  MemorySource source(bytes);
+  MemorySink sink;
+  const auto outcome = Anonymize(RereadableRecording(source), sink, fake::SomeKey(), {});
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().kind, ErrorKind::kDamaged);
+  EXPECT_EQ(outcome.error().file, "memory");
+}
+
+}  // namespace
+}  // namespace stackreel::anonymize

@@ -1,0 +1,98 @@
+// Whether an anonymised recording holds anything that it should not, or lacks anything that it
+// should have. Independent of the code that transforms: it shares the reader (perfdata, session),
+// the levels and the facts below that are told to the world, nothing else.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "anonymize/collect.h"
+#include "anonymize/level.h"
+#include "base/error.h"
+
+namespace stackreel::anonymize {
+
+// What anonymised recordings promise to who checks them, and the transform keeps to:
+//
+// * An address is 0 (none), a context marker of a chain, the cookie behind the deferred marker, in
+//   a mapping of OUT (or one byte behind it: a return address), or in the pseudonym range of its
+//   half (PseudonymsOf in build.h, the same in all recordings). A mapping of the kernel of which IN
+//   knew neither start nor symbol stays [0, -page).
+// * Records go out in order of time, equal times in IN's order; those without a time as they come.
+//   Samples correspond one to one, in that order. Other records may be missing (payload, unknown,
+//   damaged: the report counts them), none is added but those a perfdata::Writer makes of its own.
+// * Endianness is IN's. IN may be a pipe's content and OUT a file, or the other way.
+// * New places of mappings and pseudonyms avoid all pages that were mapped in IN, so that no
+// address
+//   of OUT is one of IN's by chance (but in 32-bit address spaces, where there may be no room).
+// * Fixed addresses below 4 GB (non-PIE programs) are moved like others; a value that is small may
+//   still stand in OUT as something else: a length, a count, an offset in a file.
+
+enum class FindingKind : char {
+  kAddressOutside = 'a',  // an address that is none of the above
+  kOriginalValue = 'b',   // bytes or hex digits that are an address, page number or move of IN
+  kPayload = 'c',         // bytes of stacks, registers, raw data, code or AUX
+  kEventConfig = 'd',     // an attr, in any of its places, with what may be an address
+  kText = 'e',            // a text that the level hides
+  kDifference = 'f',      // frames, count, period, time or order of the samples
+  kKey = 'g',             // the key does not determine the output, or not it alone
+  kPerf = 'h',            // perf reports other symbols
+};
+
+// One thing that is wrong.
+struct Finding {
+  FindingKind kind = FindingKind::kAddressOutside;
+  std::string record;        // "SAMPLE", "feature CMDLINE", "attr", "" for bytes between
+  std::string field;         // of the schema; "" if it is not in one
+  uint64_t file_offset = 0;  // in OUT: of the record, or of the compressed record it came out of
+  uint64_t offset = 0;       // of the value, from the record's start
+  std::string value;  // what was found, and of what in IN: "0x7f1b22ae9040, in the libc of 12"
+};
+
+// A frame as far as both recordings must agree on it.
+struct ComparedFrame {
+  std::string module;
+  uint64_t offset = 0;  // in the module; in memory without a file, and of pseudonyms, in its page
+  std::string symbol;   // "" if there is none
+};
+struct ComparedSample {
+  uint32_t event = 0;
+  uint64_t time = 0, period = 0;
+  std::vector<ComparedFrame> frames;  // innermost first; IN's unwound
+};
+// Gives the samples of a recording with their frames in order of time. Handed in for kind (f) by
+// who can unwind and symbolize.
+class ComparedSamples {
+ public:
+  virtual ~ComparedSamples() = default;
+  // False at the end.
+  virtual Result<bool> Next(ComparedSample& sample) = 0;
+};
+
+struct VerifyOptions {
+  Level level = Level::kAddresses;
+  // Texts that must not stand in OUT anywhere, besides those that the level hides in IN: planted
+  // secrets.
+  std::vector<std::string> denied;
+  // Both or neither; without them (f) compares counts, times, periods and order only.
+  ComparedSamples* in_samples = nullptr;
+  ComparedSamples* out_samples = nullptr;
+  size_t findings_kept = 100;
+};
+
+struct Verdict {
+  std::vector<Finding> findings;  // the first of them, `findings_kept`
+  uint64_t found = 0;             // in all
+  uint64_t samples = 0;           // of OUT
+  uint64_t bytes = 0;             // looked at, decompressed
+  [[nodiscard]] bool clean() const { return found == 0; }
+};
+
+// Checks (a) to (f). An Error means that it could not be checked: IN or OUT cannot be read whole.
+Result<Verdict> Verify(const RereadableRecording& in, const RereadableRecording& out,
+                       const VerifyOptions& options);
+
+}  // namespace stackreel::anonymize
