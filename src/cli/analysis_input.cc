@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cstdio>
+#include <set>
 
 #include "cli/number_range.h"
 #include "cli/print.h"
@@ -34,19 +35,6 @@ Result<uint64_t> ParseTime(std::string_view text) {
                     .WithCure("--time 12.5,13.25   or   --time 12.5,   or   --time ,13.25"));
   }
   return seconds * 1'000'000'000 + nanoseconds;
-}
-
-std::vector<std::string> SplitLists(const std::vector<std::string>& lists) {
-  std::vector<std::string> out;
-  for (const std::string& list : lists) {
-    size_t at = 0;
-    while (at <= list.size()) {
-      const size_t comma = std::min(list.find(',', at), list.size());
-      if (comma > at) out.push_back(list.substr(at, comma - at));
-      at = comma + 1;
-    }
-  }
-  return out;
 }
 
 // Looks for files as the recording says, once it says it: from a pipe that comes late.
@@ -88,8 +76,12 @@ void AnalysisInput::AddOptions(CLI::App& app) {
       ->type_name("FILE")
       ->capture_default_str();
   if (name_filters_ == NameFilters::kSamples) {
-    app.add_option("--comm", comms_, "Only samples of these commands (a,b,…)")->type_name("COMM");
-    app.add_option("--dso", dsos_, "Only samples with a frame in these binaries")->type_name("DSO");
+    app.add_option("--comm", comms_, "Only samples of these commands (a,b,…)")
+        ->type_name("COMM")
+        ->delimiter(',');
+    app.add_option("--dso", dsos_, "Only samples with a frame in these binaries")
+        ->type_name("DSO")
+        ->delimiter(',');
     app.add_option("--symbol", symbols_, "Only samples with one of these functions")
         ->type_name("SYMBOL");
   }
@@ -112,26 +104,30 @@ void AnalysisInput::AddOptions(CLI::App& app) {
   app.add_flag("--no-inline", no_inline_, "Do not show inlined functions");
   app.add_option("--symfs,--sysroot", search_.symfs, "Look for binaries under DIR first")
       ->type_name("DIR");
-  app.add_option("--debug-dir", search_.debug_dirs, "Where separate debug files are")
-      ->type_name("DIR")
-      ->capture_default_str();
+  debug_dir_ = app.add_option("--debug-dir", search_.debug_dirs, "Where separate debug files are")
+                   ->type_name("DIR")
+                   ->capture_default_str();
   app.add_option("--kallsyms", search_.kallsyms, "Kernel symbols from FILE")->type_name("FILE");
   app.add_option("--vmlinux", search_.vmlinux, "Kernel symbols from an ELF file")
       ->type_name("FILE");
 }
 
+Result<std::vector<uint32_t>> AnalysisInput::Cpus() const {
+  if (cpus_.empty()) return std::vector<uint32_t>();
+  return os::ParseCpuList(cpus_);
+}
+
 Status AnalysisInput::ParseFilter(profile::Filter& filter) const {
   if (name_filters_ == NameFilters::kSamples) {
-    filter.comms = SplitLists(comms_);
-    filter.dsos = SplitLists(dsos_);
+    filter.comms = comms_;
+    filter.dsos = dsos_;
     filter.symbols = symbols_;  // names of functions have commas
   }
   filter.pids = pids_;
   filter.tids = tids_;
-  if (!cpus_.empty()) {
-    TRY_ASSIGN(filter.cpus, os::ParseCpuList(cpus_));
-  }
+  TRY_ASSIGN(filter.cpus, Cpus());
   if (time_.empty()) return {};
+  if (time_ == ",") return Fail(ErrorKind::kUsage, "--time: neither a start nor a stop is given");
   const size_t comma = time_.find(',');
   const std::string start = time_.substr(0, comma);
   const std::string stop = comma == std::string::npos ? "" : time_.substr(comma + 1);
@@ -152,6 +148,14 @@ Status AnalysisInput::Open(const GlobalOptions& global, analyze::AnalysisOptions
   const bool by_frame = !options.filter.dsos.empty() || !options.filter.symbols.empty();
   options.unwind |= by_frame;
   options.symbolize |= !options.filter.symbols.empty();
+  symfiles::SearchOptions named = search_;
+  if (debug_dir_->count() == 0) named.debug_dirs.clear();  // it may be missing, unless it was named
+  TRY(CheckSearchOptions(named));
+  if (!global.quiet) {
+    search_.notice = [said = std::set<std::string>()](const std::string& text) mutable {
+      if (said.insert(text).second) Print(stderr, "stackreel: warning: {}\n", text);
+    };
+  }
   opened_ = std::make_unique<Opened>();
   TRY_ASSIGN(opened_->recording, OpenRecording(input_));
   opened_->files =

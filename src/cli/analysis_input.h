@@ -33,6 +33,8 @@ class AnalysisInput {
 
   // Another recording than the one given as an option, for Open().
   void set_input(std::string input) { input_ = std::move(input); }
+  // Those of --cpu; empty: all.
+  [[nodiscard]] Result<std::vector<uint32_t>> Cpus() const;
   [[nodiscard]] const std::string& input() const { return input_; }
 
   // Reads it all, with progress on a terminal.
@@ -54,6 +56,7 @@ class AnalysisInput {
   size_t max_stack_ = 1024;
   bool no_inline_ = false;
   symfiles::SearchOptions search_;
+  CLI::Option* debug_dir_ = nullptr;
   std::unique_ptr<Opened> opened_;
 };
 

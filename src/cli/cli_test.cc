@@ -89,6 +89,48 @@ TEST(NumberTest, RefusalsCanBeRead) {
       << errors;
 }
 
+// An option without a meaning to an empty value must not take the next argument, or choose all.
+TEST(ArgumentTest, NoOptionTakesAnEmptyValue) {
+  int options = 0;
+  for (const CommandDoc& doc : Program().Docs()) {
+    for (const std::vector<OptionDoc>* list : {&doc.options, &doc.global_options}) {
+      for (const OptionDoc& option : *list) {
+        if (option.value.empty()) continue;
+        ++options;
+        for (const std::string& name : option.names) {
+          std::string errors;
+          EXPECT_EQ(RunQuietly({doc.name, name, ""}, errors), kExitUsage) << doc.name << name;
+          EXPECT_NE(errors.find(name + ": the value is empty"), std::string::npos) << errors;
+          if (!name.starts_with("--")) continue;
+          EXPECT_EQ(RunQuietly({doc.name, name + "=", "perf.data"}, errors), kExitUsage);
+          EXPECT_NE(errors.find(name + ": the value is empty"), std::string::npos) << errors;
+        }
+      }
+    }
+  }
+  EXPECT_GT(options, 50);
+}
+
+TEST(ArgumentTest, AnUnknownOptionIsNamedAndNotTheFileBesideIt) {
+  for (const CommandDoc& doc : Program().Docs()) {
+    for (const std::string option : {"--no-such-thing-here", "-~"}) {
+      std::string errors;
+      EXPECT_EQ(RunQuietly({doc.name, option, "perf.data"}, errors), kExitUsage);
+      EXPECT_NE(errors.find(doc.name + ": there is no option " + option), std::string::npos)
+          << errors;
+      EXPECT_EQ(errors.find("perf.data"), std::string::npos) << errors;
+    }
+  }
+}
+
+TEST(ArgumentTest, OptionsOfARecordedCommandAreItsOwn) {
+  std::string errors;
+  RunQuietly({"record", "/no/such/command", "--not-ours", "--empty="}, errors);
+  EXPECT_NE(errors.find("command not found: /no/such/command"), std::string::npos) << errors;
+  RunQuietly({"record", "--", "/no/such/command", "--not-ours", ""}, errors);
+  EXPECT_NE(errors.find("command not found: /no/such/command"), std::string::npos) << errors;
+}
+
 TEST(HelpTest, OptionsShowTheirDefaults) {
   for (const CommandDoc& doc : Program().Docs()) {
     const std::string text = HelpText(doc);

@@ -8,6 +8,7 @@
 #include <exception>
 #include <string_view>
 
+#include "cli/argument_check.h"
 #include "cli/help.h"
 #include "cli/number_range.h"
 #include "cli/print.h"
@@ -107,19 +108,9 @@ std::vector<CommandDoc> Program::Docs() const {
   return docs;
 }
 
-std::string Program::Suggestion(const std::string& word, const std::string& command) const {
-  std::vector<std::string> words;
-  for (const Entry& entry : commands_) {
-    if (command.empty()) words.emplace_back(entry.command->name());
-    if (entry.command->name() != command) continue;
-    const CommandDoc doc = DescribeCommand(*entry.command, *entry.app);
-    for (const auto* options : {&doc.options, &doc.global_options}) {
-      for (const OptionDoc& option : *options) {
-        words.insert(words.end(), option.names.begin(), option.names.end());
-      }
-    }
-  }
-  if (command.empty()) words.emplace_back("help");
+std::string Program::NearestCommand(const std::string& word) const {
+  std::vector<std::string> words = {"help"};
+  for (const Entry& entry : commands_) words.emplace_back(entry.command->name());
   return Nearest(word, words);
 }
 
@@ -147,7 +138,7 @@ int Program::RunHelp(const std::vector<std::string>& args) const {
     if (doc.name == name) found = &doc;
   }
   if (found == nullptr && !name.empty()) {
-    const std::string near = Suggestion(name, "");
+    const std::string near = NearestCommand(name);
     return UsageError(fmt::format("there is no command '{}'{}", name,
                                   near.empty() ? "" : "; did you mean '" + near + "'?"),
                       "");
@@ -163,7 +154,7 @@ int Program::RunHelp(const std::vector<std::string>& args) const {
 int Program::RunCommand(Entry& entry) {
   std::string config_text;
   const std::string config = ConfigPath();
-  if (!config.empty() && access(config.c_str(), R_OK) == 0) {
+  if (!config.empty() && access(config.c_str(), F_OK) == 0) {
     Result<std::string> text = os::ReadTextFile(config);
     if (!text) return PrintError(text.error(), global_);
     config_text = std::move(*text);
@@ -199,6 +190,9 @@ int Program::RunArguments(int argc, const char* const* argv) {
   });
   if (!args[0].starts_with("-") && !known) return RunHelp({args[0]});  // says which is near
   global_.cmdline.assign(argv, argv + argc);
+  if (const Status status = CheckArguments(app_, args); !status) {
+    return PrintError(status.error(), global_);
+  }
   std::string command;
   try {
     app_.parse(argc, argv);
@@ -216,13 +210,7 @@ int Program::RunArguments(int argc, const char* const* argv) {
     for (const Entry& entry : commands_) {
       if (entry.app->parsed() || args[0] == entry.command->name()) command = entry.command->name();
     }
-    std::string message = error.what();
-    const bool unexpected = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
-    for (const std::string& arg : args) {
-      if (!unexpected || !arg.starts_with("-") || message.find(arg) == std::string::npos) continue;
-      const std::string near = Suggestion(arg.substr(0, arg.find('=')), command);
-      if (!near.empty() && near != arg) message += "; did you mean " + near + "?";
-    }
+    const std::string message = error.what();
     return UsageError(command.empty() ? message : command + ": " + message, command);
   }
   for (Entry& entry : commands_) {

@@ -27,7 +27,7 @@ class Program {
   };
   [[nodiscard]] int RunHelp(const std::vector<std::string>& args) const;
   [[nodiscard]] int UsageError(const std::string& message, const std::string& command) const;
-  [[nodiscard]] std::string Suggestion(const std::string& word, const std::string& command) const;
+  [[nodiscard]] std::string NearestCommand(const std::string& word) const;
   int RunArguments(int argc, const char* const* argv);
   int RunCommand(Entry& entry);
 
@@ -42,8 +42,9 @@ class Program {
 [[noreturn]] void EndOutOfMemory();
 
 // Fills options of `app` that were not given: first from the environment (STACKREEL_COMMAND_OPTION
-// in capitals, '-' as '_'), then from `config_text`, TOML with a table for each command. kUsage if
-// a value does not fit or the table names an option that is not there.
+// in capitals, '-' as '_'; one that is empty counts as not set), then from `config_text`, TOML with
+// a table for each command. kUsage if a value does not fit or the table names an option that is not
+// there.
 Status ApplySettings(CLI::App& app, const std::string& config_text, const std::string& config_name);
 // $XDG_CONFIG_HOME/stackreel/config.toml, else ~/.config/…; "" if neither variable is set.
 std::string ConfigPath();

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "cli/help.h"
+#include "cli/argument_check.h"
 #include "cli/program.h"
 
 namespace stackreel::cli {
@@ -23,6 +23,9 @@ std::string EnvironmentName(const std::string& command, const std::string& optio
 // Gives `option` the values as if they had been typed.
 Status SetOption(CLI::Option& option, const std::vector<std::string>& values,
                  const std::string& where) {
+  if (option.get_items_expected_max() != 0) {
+    for (const std::string& value : values) TRY(CheckGiven(option, value, where));
+  }
   try {
     if (option.get_items_expected_max() == 0) {  // a flag
       const int64_t count = CLI::detail::to_flag_value(values.empty() ? "true" : values[0]);
@@ -43,7 +46,7 @@ Status ApplyEnvironment(CLI::App& app, const std::string& command) {
     if (option->count() != 0 || option->get_lnames().empty()) continue;
     const std::string name = EnvironmentName(command, option->get_lnames()[0]);
     const char* value = std::getenv(name.c_str());
-    if (value == nullptr || option->get_lnames()[0] == "help") continue;
+    if (value == nullptr || *value == '\0' || option->get_lnames()[0] == "help") continue;
     TRY(SetOption(*option, {value}, name));
   }
   return {};

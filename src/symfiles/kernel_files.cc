@@ -152,7 +152,16 @@ symbolize::ModuleFiles KernelFiles::Kernel(const session::Module& module) {
       module.key.build_id.empty() ? search_.options().kernel_build_id : module.key.build_id;
   const bool guest = module.key.kind == session::ModuleKind::kGuestKernel;
   files.kallsyms = Kallsyms(kernel, guest, reasons);
-  if (auto vmlinux = FindVmlinux(kernel, reasons)) files.main = std::move(vmlinux->image);
+  Reasons no_vmlinux;
+  if (auto vmlinux = FindVmlinux(kernel, no_vmlinux)) {
+    files.main = std::move(vmlinux->image);
+  } else if (!no_vmlinux.empty()) {
+    const SearchOptions& options = search_.options();
+    reasons.Add(no_vmlinux.ToString());
+    if (!options.vmlinux.empty() && options.notice) {
+      options.notice("--vmlinux is not used: " + no_vmlinux.ToString());
+    }
+  }
   if (files.kallsyms == nullptr && files.main == nullptr) {
     files.why = module.path() + ": " + reasons.ToString();
   }

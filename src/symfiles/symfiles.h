@@ -26,7 +26,15 @@ struct SearchOptions {
   bool proc_root = false;   // /proc/PID/root: while recording
   BuildId kernel_build_id;  // of the recording, if known
   std::string os_release;   // of the recording
+  // Hears of a file that was named (--vmlinux), and turns out not to be the recorded kernel's.
+  std::function<void(const std::string&)> notice;
 };
+
+// Looks at what somebody named, before anything is read: folders must be there (those of
+// `debug_dirs` below the root or one of `symfs`), kallsyms must have symbols with addresses,
+// vmlinux must be an ELF file. kNotFound, kPermission, kDamaged, naming the option. Of a device or
+// a pipe nothing is read.
+Status CheckSearchOptions(const SearchOptions& options);
 
 // A ModuleFileProvider over this machine's files. A file whose build-id differs from the
 // recording's is not used, and ModuleFiles::why says so.

@@ -407,5 +407,40 @@ TEST(JitDumpFiles, AreOnlyBelievedIfTheyAreOurs) {
   std::filesystem::remove(module.key.path);
 }
 
+TEST_F(SymfilesTest, WhatIsNamedMustBeWhatItShould) {
+  const auto text = [](std::string_view t) { return Bytes(t.begin(), t.end()); };
+  const auto why = [](const SearchOptions& options) {
+    const Status status = CheckSearchOptions(options);
+    return status ? std::string("good") : status.error().message;
+  };
+  fs::create_directories(root_ / "sys/debug");
+  SearchOptions options;
+  options.debug_dirs = {};
+  EXPECT_EQ(why(options), "good");
+  options.symfs = {root_ / "sys"};
+  options.debug_dirs = {"debug"};  // below symfs
+  EXPECT_EQ(why(options), "good");
+  options.symfs = {root_ / "gone"};
+  EXPECT_THAT(why(options), HasSubstr("--symfs: cannot look in"));
+  options.symfs = {};
+  EXPECT_THAT(why(options), HasSubstr("--debug-dir: cannot look in"));
+  options.debug_dirs = {};
+  options.kallsyms = Write("good", text("ffffffff81000000 T _stext\n"));
+  EXPECT_EQ(why(options), "good");
+  options.kallsyms = Write("hidden", text("0000000000000000 T _stext\n"));
+  EXPECT_THAT(why(options), HasSubstr("are 0"));
+  options.kallsyms = Write("words", text("some words\nof text\n"));
+  EXPECT_THAT(why(options), HasSubstr("no symbols in"));
+  options.kallsyms = root_;
+  EXPECT_THAT(why(options), HasSubstr("--kallsyms: cannot map"));
+  options.kallsyms = "/dev/null";  // a way to say: none
+  EXPECT_EQ(why(options), "good");
+  options.kallsyms = "";
+  options.vmlinux = root_ / "words";
+  EXPECT_THAT(why(options), HasSubstr("--vmlinux: "));
+  options.vmlinux = root_ / "gone";
+  EXPECT_THAT(why(options), HasSubstr("No such file"));
+}
+
 }  // namespace
 }  // namespace stackreel::symfiles
