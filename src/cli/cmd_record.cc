@@ -157,6 +157,10 @@ void RecordCommand::AddEventOptions(CLI::App& app) {
       ->capture_default_str();
   app.add_flag("--all-user", options_.all_user, "Sample user space only");
   app.add_flag("--all-kernel", options_.all_kernel, "Sample the kernel only");
+  app.add_flag("--all-cgroups", options_.cgroups,
+               "Record control groups, and in each sample which it is of (script -F cgroup)");
+  app.add_flag("--namespaces", options_.namespaces, "Record namespaces of processes");
+  app.add_flag("--switch-events", options_.switches, "Record context switches");
   app.add_option("-k,--clockid", clock_,
                  "Clock of the times: monotonic, monotonic_raw, realtime, boottime, tai")
       ->type_name("CLOCK");
@@ -287,7 +291,9 @@ int RecordCommand::Report(const record::RecordSummary& summary, const GlobalOpti
                               static_cast<double>(summary.user_stacks),
                           summary.user_stacks);
     }
-    line += fmt::format(", {} lost; {}", summary.lost, Bytes(summary.bytes));
+    line += fmt::format(", {} lost", summary.lost);
+    if (summary.write_failed) line += fmt::format(", {} not written", summary.not_written);
+    line += "; " + Bytes(summary.bytes);
     for (const std::string& file : summary.files) {
       line += fmt::format(" {}{}", file == summary.files.front() ? "in " : "",
                           file == "-" ? "standard output" : file);
@@ -300,6 +306,14 @@ int RecordCommand::Report(const record::RecordSummary& summary, const GlobalOpti
     Print(stderr, "{}\n", line);
     if (summary.lost != 0) {
       Print(stderr, "  records were lost where a ring was full; larger rings help: -m 64M\n");
+    }
+    if (!summary.not_measured.empty()) {
+      Print(stderr,
+            "  {}: the kernel ends the events of whoever executes such a program\n"
+            "  try: sudo stackreel record -- {}\n"
+            "       or all that runs meanwhile: sudo stackreel record -a -- {}\n",
+            summary.not_measured, fmt::join(options_.command, " "),
+            fmt::join(options_.command, " "));
     }
     if (global.verbose > 0) {
       Print(stderr, "  ended by: {}\n", summary.ended_by);

@@ -7,6 +7,7 @@
 // does. `record` ignores it while it records, since there a closed pipe has to be told.
 int main(int argc, char** argv) {
   stackreel::os::HoldStandardDescriptors();
+  stackreel::os::TakeSizeLimitAsError();
   std::set_new_handler(stackreel::cli::EndOutOfMemory);
   stackreel::cli::Program program;
   return program.Run(argc, argv);

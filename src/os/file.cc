@@ -282,12 +282,21 @@ Result<Fd> OpenFifo(const std::string& path) {
   }
 }
 
+// In the folder of `path`, with a name made from its own: as much of it as leaves room for
+// `suffix`. A name that is too long by itself stays so: there can be no such file.
+std::string NameBeside(const std::string& path, const std::string& suffix) {
+  const size_t name_at = path.rfind('/') + 1;  // 0 if there is none
+  const size_t length = path.size() - name_at;
+  if (length > NAME_MAX) return path + suffix;
+  return path.substr(0, name_at + std::min(length, NAME_MAX - suffix.size())) + suffix;
+}
+
 // Beside where target.name leads, so that a link stays.
 Result<std::unique_ptr<OutputFile>> CreateTemporary(OutputTarget target) {
   const std::string path = target.name;
   target.final_path = FollowLinks(path);
   for (int attempt = 0;; ++attempt) {
-    target.temporary = fmt::format("{}.{}-{}.tmp", target.final_path, getpid(), attempt);
+    target.temporary = NameBeside(target.final_path, fmt::format(".{}-{}.tmp", getpid(), attempt));
     Fd fd(open(target.temporary.c_str(), O_RDWR | O_EXCL | O_CREAT | O_CLOEXEC, kOutputMode));
     if (fd.valid()) return std::make_unique<FdOutput>(std::move(fd), std::move(target));
     if (errno != EEXIST || attempt == 100) return Fail(ErrnoError(errno, "cannot create", path));
@@ -309,7 +318,8 @@ Fd::~Fd() {
 }
 
 Error ErrnoError(int error, const std::string& what, const std::string& file) {
-  const std::string reason = std::generic_category().message(error);
+  std::string reason = std::generic_category().message(error);
+  if (error == EFBIG) reason += " (the limit of ulimit -f, or of the file system)";
   return {KindOfErrno(error), file.empty() ? fmt::format("{}: {}", what, reason)
                                            : fmt::format("{} {}: {}", what, file, reason)};
 }
@@ -369,6 +379,13 @@ void HoldStandardDescriptors() {
     if (fcntl(standard, F_GETFD) != -1 || errno != EBADF) continue;
     (void)open("/dev/null", (standard == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
   }
+}
+
+void TakeSizeLimitAsError() {
+  struct sigaction action = {};
+  if (sigaction(SIGXFSZ, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) return;
+  action.sa_handler = [](int) {};  // not ignored: that would be handed on by exec(2)
+  sigaction(SIGXFSZ, &action, nullptr);
 }
 
 Result<std::string> ReadTextFile(const std::string& path, size_t limit) {

@@ -42,6 +42,9 @@ Result<FileImagePtr> MapFile(const std::string& path);
 // gets it and with it what is meant for standard output or error. Using it fails still, and a
 // program that is executed finds it closed. Call it first of all.
 void HoldStandardDescriptors();
+// A file grown to the limit of its size (ulimit -f) is from now on an error of writing, and not the
+// end by SIGXFSZ. What is executed has the signal as it was.
+void TakeSizeLimitAsError();
 // A whole (small, or /proc) file's text.
 Result<std::string> ReadTextFile(const std::string& path, size_t limit = size_t{1} << 30);
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -208,6 +209,33 @@ TEST_F(FileTest, WhatIsCreatedBesideIsThereWhenCommittedAndIsWrittenOn) {
   }
   EXPECT_EQ(*ReadTextFile(Path("out")), "begin end");
   EXPECT_EQ(CountFiles(), 1u);
+}
+
+TEST_F(FileTest, NamesMayBeAsLongAsTheKernelTakes) {
+  for (const size_t length : {1, 230, 240, 254, 255}) {
+    const std::string path = Path(std::string(length, 'n'));
+    auto file = OutputFile::Create(path);
+    ASSERT_TRUE(file.has_value()) << length << ": " << file.error().message;
+    ASSERT_TRUE((*file)->Write(AsBytes("text")).has_value());
+    ASSERT_TRUE((*file)->Commit().has_value());
+    EXPECT_EQ(ReadTextFile(path).value_or(""), "text");
+  }
+  EXPECT_EQ(CountFiles(), 5u);
+  EXPECT_FALSE(OutputFile::Create(Path(std::string(256, 'n'))).has_value());
+}
+
+// In a process of its own, which the limit stays in.
+TEST_F(FileTest, ASizeLimitIsAnErrorOfWriting) {
+  const auto write_too_much = [this] {
+    TakeSizeLimitAsError();
+    const struct rlimit limit = {.rlim_cur = 4096, .rlim_max = 4096};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    auto file = OutputFile::Create(Path("out"));
+    const Status status = (*file)->Write(std::vector<uint8_t>(size_t{1} << 20));
+    if (!status) fprintf(stderr, "%s", status.error().message.c_str());
+    _exit(status ? 1 : 3);
+  };
+  EXPECT_EXIT(write_too_much(), testing::ExitedWithCode(3), "File too large");
 }
 
 TEST_F(FileTest, AFifoIsWaitedForUntilSomebodyReads) {

@@ -143,8 +143,13 @@ EventSettings SettingsOf(const RecordOptions& options) {
   settings.all_user = options.all_user;
   settings.all_kernel = options.all_kernel;
   settings.inherit = options.inherit;
+  settings.namespaces = options.namespaces;
+  settings.cgroups = options.cgroups;
+  settings.switches = options.switches;
   settings.enable_on_exec = options.RecordsCommand() && options.delay_ms == 0;
-  settings.tracking_apart = options.delay_ms != 0;
+  // What is opened on tasks that run already follows them from that moment on, not from when it
+  // is enabled: a child forked in between would have neither name nor mappings.
+  settings.tracking_apart = options.delay_ms != 0 || !options.RecordsCommand();
   return settings;
 }
 
@@ -164,6 +169,7 @@ std::vector<Event> ConfigureEvents(const std::vector<Event>& parsed,
     Attr& attr = events[i].attr;
     const bool only_tracks = settings.tracking_apart && i == tracking;
     attr.sample_type |= kSampleBase;
+    if (settings.cgroups) attr.sample_type |= perfdata::kSampleCgroup;
     attr.read_format = perfdata::kReadId | perfdata::kReadLost;
     attr.flags |= perfdata::kAttrSampleIdAll | perfdata::kAttrWatermark;
     if (!only_tracks) attr.flags |= perfdata::kAttrDisabled;
@@ -178,6 +184,9 @@ std::vector<Event> ConfigureEvents(const std::vector<Event>& parsed,
     }
     if (i == tracking) {
       attr.flags |= kSideBand;
+      if (settings.namespaces) attr.flags |= perfdata::kAttrNamespaces;
+      if (settings.cgroups) attr.flags |= perfdata::kAttrCgroup;
+      if (settings.switches) attr.flags |= perfdata::kAttrContextSwitch;
       if (settings.data_mappings) attr.flags |= perfdata::kAttrMmapData;
     }
     SetRate(attr, settings);

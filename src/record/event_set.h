@@ -42,6 +42,7 @@ struct EventSettings {
   bool all_user = false, all_kernel = false;
   bool inherit = true;
   bool enable_on_exec = false;
+  bool namespaces = false, cgroups = false, switches = false;  // records of these
   bool tracking_apart = false;  // side-band records by an event of their own, "dummy"
 };
 EventSettings SettingsOf(const RecordOptions& options);

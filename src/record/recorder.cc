@@ -11,12 +11,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <map>
 #include <thread>
 
 #include "os/child_process.h"
+#include "os/privileged_program.h"
 #include "os/proc.h"
 #include "os/thread_pool.h"
 #include "record/event_choice.h"
@@ -217,6 +219,8 @@ class Recording {
   int end_signal_ = 0;      // for the command, if it does not end with us by itself
   bool cut_short_ = false;  // we ended the command, not it itself
   std::string ended_by_;
+  std::string not_measured_;                 // see RecordSummary
+  std::atomic<uint64_t> samples_taken_ = 0;  // from the rings
   double cpu_at_start_ = 0;
 };
 
@@ -270,6 +274,8 @@ Status Recording::Prepare() {
   if (!options_.command.empty()) {
     TRY_ASSIGN(child_, os::ChildProcess::Prepare(options_.command, options_.output == "-",
                                                  signals_.inherited()));
+    TRY_ASSIGN(const std::string file, os::FindCommand(options_.command.front()));
+    not_measured_ = os::WhyNotMeasured(file);
   }
   if (options_.RecordsCommand()) targets_.Add(child_->pid());
   TRY_ASSIGN(cpus_, os::OnlineCpus());
@@ -313,6 +319,8 @@ Result<std::unique_ptr<RoundProcessor>> Recording::MakeProcessor() {
   if (!options_.RecordsCommand()) options.pids = targets_.pids();
   options.all_processes = options_.system_wide;
   options.data_mappings = SettingsOf(options_).data_mappings;
+  options.namespaces = options_.namespaces;
+  options.cgroups = options_.cgroups;
   options.cmdline = options_.cmdline;
   options.clockid = options_.clockid;
 
@@ -450,9 +458,11 @@ Status Recording::DrainAll() {
 
 // Copies a ring's records out, stacks without what the kernel did not fill.
 Status Recording::DrainRing(const Ring& ring, std::vector<uint8_t>& out) {
+  uint64_t samples = 0;
   const auto consume = [&](ByteView record) -> Status {
     const auto type = LoadUnaligned<uint32_t>(record.data(), kNativeEndian);
     const bool is_sample = type == static_cast<uint32_t>(perfdata::RecordType::kSample);
+    samples += is_sample ? 1 : 0;
     // header 8 | IDENTIFIER 8; of other records it is the last word.
     const size_t id_at = is_sample ? 8 : record.size() - 8;
     if (record.size() < 16) {
@@ -472,6 +482,7 @@ Status Recording::DrainRing(const Ring& ring, std::vector<uint8_t>& out) {
     return {};
   };
   TRY(ring.ring->Drain(consume));
+  samples_taken_ += samples;
   return {};
 }
 
@@ -567,7 +578,12 @@ RecordSummary Recording::NotExecuted(const Error& error) const {
 RecordSummary Recording::Summarise(const Status& worked) {
   const ProcessorTotals& totals = processor_->totals();
   RecordSummary summary;
-  summary.samples = totals.samples;
+  summary.samples = totals.samples_written;
+  summary.write_failed = !worked.has_value();
+  if (summary.write_failed) {
+    summary.not_written = samples_taken_ - std::min(samples_taken_.load(), summary.samples);
+  }
+  if (options_.RecordsCommand()) summary.not_measured = not_measured_;
   summary.lost = totals.lost_in_records;
   summary.user_stacks = totals.user_stacks;
   summary.complete_stacks = totals.complete_stacks;
@@ -583,7 +599,6 @@ RecordSummary Recording::Summarise(const Status& worked) {
   summary.counters = counters_;
   summary.ended_by = worked ? ended_by_ : worked.error().message;
   summary.files = totals.files;
-  summary.write_failed = !worked.has_value();
   return summary;
 }
 

@@ -43,6 +43,8 @@ struct RecordOptions {
   std::optional<int32_t> clockid;
   bool all_user = false, all_kernel = false;
   bool inherit = true;
+  // More records beside the samples, and of control groups a field in each sample.
+  bool namespaces = false, cgroups = false, switches = false;
   bool buildid_cache = true;         // keep the vDSO and kallsyms in ~/.debug
   std::vector<std::string> cmdline;  // for the CMDLINE feature
 
@@ -52,7 +54,9 @@ struct RecordOptions {
 };
 
 struct RecordSummary {
-  uint64_t samples = 0, lost = 0;
+  uint64_t samples = 0;      // in the files
+  uint64_t lost = 0;         // where a ring was full
+  uint64_t not_written = 0;  // taken, but writing had failed
   uint64_t user_stacks = 0, complete_stacks = 0;
   uint64_t bytes = 0;
   double wall_s = 0, cpu_s = 0;  // the recorder's own
@@ -63,6 +67,8 @@ struct RecordSummary {
   std::string ended_by;  // "command ended", "SIGINT", "duration", or why writing failed
   // The command could not be executed, and why; then exit_code is 126 or 127 and there is no file.
   std::string exec_error;
+  // Why the kernel did not measure the command: "it runs as root (set-user-ID)"; else empty.
+  std::string not_measured;
   bool write_failed = false;  // the files hold what was written up to then
   std::vector<std::string> files;
 };

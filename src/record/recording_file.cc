@@ -2,12 +2,15 @@
 
 #include <errno.h>
 #include <fmt/format.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include <array>
+#include <string_view>
 
 #include "base/bytes.h"
+#include "perfdata/record_size.h"
 
 namespace stackreel::record {
 
@@ -32,7 +35,25 @@ std::unique_ptr<os::OutputFile> ReserveSpace(const std::string& path) {
 
 Status CheckOutputPath(const std::string& path, bool switching) {
   struct stat info = {};
-  if (path == "-" || stat(path.c_str(), &info) != 0) return {};
+  if (path == "-") return {};
+  const bool is_there = stat(path.c_str(), &info) == 0;
+  // What gets a longer name must not fail to when everything is recorded.
+  constexpr size_t kOld = std::string_view(".old").size();
+  constexpr size_t kSwitched = std::string_view(".2026112912301542-99").size();
+  const bool moves = is_there && S_ISREG(info.st_mode) && info.st_size != 0;
+  const size_t longer = switching ? kSwitched : moves ? kOld : 0;
+  const std::string target = os::FollowLinks(path);
+  const size_t length = target.size() - (target.rfind('/') + 1);
+  if (length + longer > NAME_MAX) {
+    return Fail(Error(ErrorKind::kUsage,
+                      fmt::format("cannot record into {}: its name has {} bytes, {} are the most{}",
+                                  path, length, NAME_MAX - longer,
+                                  switching ? " where a time is put behind it"
+                                  : moves   ? " where the old recording becomes NAME.old"
+                                            : ""))
+                    .WithCure("-o with a shorter name"));
+  }
+  if (!is_there) return {};
   if (S_ISDIR(info.st_mode)) {
     return Fail(
         Error(ErrorKind::kUsage, fmt::format("cannot record into {}: it is a directory", path))
@@ -51,6 +72,7 @@ Status RecordingFile::CountingSink::Write(ByteView bytes) {
   Status status = file_.Write(bytes);
   if (status) {
     size += bytes.size();
+    samples = samples_handed;
   } else {
     (void)file_.Truncate(size);  // a pipe keeps what it has
   }
@@ -98,7 +120,14 @@ Status RecordingFile::Publish() {
   return {};
 }
 
-Status RecordingFile::Write(ByteView record) { return Checked(writer_->WriteEncoded(record)); }
+Status RecordingFile::Write(ByteView record) {
+  if (failed_) return Checked({});
+  const bool is_sample = record.size() >= perfdata::kRecordHeaderSize &&
+                         LoadUnaligned<uint32_t>(record.data(), kNativeEndian) ==
+                             static_cast<uint32_t>(perfdata::RecordType::kSample);
+  if (is_sample) ++sink_->samples_handed;
+  return Checked(writer_->WriteEncoded(record));
+}
 
 Status RecordingFile::WriteRecord(const perfdata::Record& record) {
   return Checked(writer_->WriteRecord(record));
@@ -137,13 +166,15 @@ void RecordingFile::Salvage(const FeatureBytes& features) {
   if (is_pipe()) return;
   reserve_.reset();
   // What failed to be written still waits in the writer.
-  if (writer_->Flush()) whole_ = sink_->size;
+  (void)writer_->Flush();
+  whole_ = sink_->size;
   if (!writer_->Finish(features)) CutBack();
 }
 
 // The features need space that there is none of; the data section's size has its place already.
 void RecordingFile::CutBack() {
   if (is_pipe() || !file_->Truncate(whole_)) return;
+  sink_->size = whole_;
   std::array<uint8_t, 16> section = {};
   const auto n = file_->ReadAt(kDataSection, section);
   if (!n || *n != section.size()) return;

@@ -14,8 +14,9 @@
 
 namespace stackreel::record {
 
-// kUsage if `path` is a directory; or if it is a device or a pipe and `switching` (--switch-output
-// renames files).
+// kUsage if `path` is a directory; if its name is too long, also for what is put behind it where a
+// recording is there already or `switching`; or if it is a device or a pipe and `switching`
+// (--switch-output renames files).
 Status CheckOutputPath(const std::string& path, bool switching);
 
 class RecordingFile {
@@ -44,10 +45,16 @@ class RecordingFile {
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] bool is_pipe() const { return is_pipe_; }
-  [[nodiscard]] uint64_t bytes_written() const { return writer_->bytes_written(); }
+  // After Salvage: those that are in the file; before, those that wait to be written too.
+  [[nodiscard]] uint64_t bytes_written() const {
+    return failed_ ? sink_->size : writer_->bytes_written();
+  }
+  // Samples that are in the file, not only on their way to it.
+  [[nodiscard]] uint64_t samples_written() const { return sink_->samples; }
 
  private:
-  // Passes writes on and knows how many bytes there are. A write that failed leaves none of its.
+  // Passes writes on and knows how much there is. A write that failed leaves none of its bytes. The
+  // writer gives whole records, all it has: with them what was handed to it before is written.
   class CountingSink : public ByteSink {
    public:
     explicit CountingSink(os::OutputFile& file) : file_(file) {}
@@ -56,6 +63,8 @@ class RecordingFile {
       return file_.WriteAt(offset, bytes);
     }
     uint64_t size = 0;
+    uint64_t samples = 0;         // among the bytes written
+    uint64_t samples_handed = 0;  // to the writer
 
    private:
     os::OutputFile& file_;

@@ -137,6 +137,41 @@ TEST_F(RecordingFileTest, FinishedFilesAreWhole) {
   EXPECT_FALSE(end.unfinished);
 }
 
+// What waits in the writer is not in the file, and is not counted as if it were.
+TEST_F(RecordingFileTest, SamplesAreCountedOnceTheyAreInTheFile) {
+  for (const int level : {0, 1}) {
+    auto file = RecordingFile::Create(Path(), level, {MakeEvent()}, {});
+    ASSERT_TRUE(file.has_value());
+    ASSERT_TRUE((*file)->Publish().has_value());
+    perfdata::Sample sample;
+    sample.present = perfdata::kSampleIdentifier | perfdata::kSampleTime;
+    sample.id = 5;
+    const auto bytes = perfdata::EncodeSample(sample, 2, MakeEvent().attr, kNativeEndian);
+    ASSERT_TRUE(bytes.has_value());
+    for (int i = 0; i < 10; ++i) ASSERT_TRUE((*file)->Write(*bytes).has_value());
+    ASSERT_TRUE((*file)->WriteRecord(MakeComm(1)).has_value());
+    EXPECT_EQ((*file)->samples_written(), 0u);
+    ASSERT_TRUE((*file)->EndRound().has_value());
+    EXPECT_EQ((*file)->samples_written(), 10u);
+    ASSERT_TRUE((*file)->Write(*bytes).has_value());
+    ASSERT_TRUE((*file)->Finish({}).has_value());
+    EXPECT_EQ((*file)->samples_written(), 11u);
+  }
+}
+
+TEST_F(RecordingFileTest, NamesThatWillBeTooLongAreRefusedBeforeAnythingIsRecorded) {
+  const std::string longest = folder_ + "/" + std::string(255, 'n');
+  EXPECT_TRUE(CheckOutputPath(longest, false).has_value());
+  EXPECT_FALSE(CheckOutputPath(longest, true).has_value());
+  EXPECT_TRUE(CheckOutputPath(folder_ + "/" + std::string(230, 'n'), true).has_value());
+  EXPECT_FALSE(CheckOutputPath(longest + "n", false).has_value());
+  std::ofstream(longest) << "old";  // becomes NAME.old
+  const Status moved = CheckOutputPath(longest, false);
+  ASSERT_FALSE(moved.has_value());
+  EXPECT_EQ(moved.error().kind, ErrorKind::kUsage);
+  EXPECT_THAT(moved.error().message, ::testing::HasSubstr("251 are the most"));
+}
+
 TEST_F(RecordingFileTest, AFullDiskIsAnErrorOnceAndForAll) {
   auto file = RecordingFile::Create("/dev/full", 0, {MakeEvent()}, {});
   EXPECT_FALSE(file.has_value());

@@ -206,8 +206,18 @@ Status RoundProcessor::Synthesize() {
   for (const uint32_t pid : pids) {
     TRY(SynthesizeProcess(pid, options_.data_mappings, build_ids_, emit));
   }
+  TRY(EmitGroups(pids, emit));
   TRY(file_->WriteRecord(MakeRecord(RecordType::kFinishedInit, 0, perfdata::FinishedInit())));
   return file_->EndRound();
+}
+
+// Namespaces and control groups as they are now.
+Status RoundProcessor::EmitGroups(const std::vector<uint32_t>& pids, const EmitRecord& emit) const {
+  for (const uint32_t pid : pids) {
+    if (options_.namespaces) TRY(SynthesizeNamespaces(pid, emit));
+  }
+  if (!options_.cgroups) return {};
+  return SynthesizeCgroups(os::ReadTextFile("/proc/mounts").value_or(""), emit);
 }
 
 // The state of all processes now, for the beginning of a further file.
@@ -216,6 +226,7 @@ Status RoundProcessor::EmitSnapshot() {
     return file_->WriteRecord(record);
   };
   TRY(SynthesizeKernel(kernel_, emit));
+  std::vector<uint32_t> pids;
   const std::lock_guard lock(tasks_mutex_);
   for (const auto& [tid, task] : tasks_) {
     const session::Process& process = session_.ProcessOf(task.pid);
@@ -248,7 +259,9 @@ Status RoundProcessor::EmitSnapshot() {
       if (!entry.value.executable) misc |= perfdata::kMiscMmapData;
       TRY(emit(MakeRecord(RecordType::kMmap2, misc, std::move(mmap))));
     }
+    pids.push_back(tid);
   }
+  TRY(EmitGroups(pids, emit));
   return file_->EndRound();
 }
 
@@ -443,7 +456,8 @@ Status RoundProcessor::SwitchIfDue() {
 
 Status RoundProcessor::CloseFile() {
   TRY(file_->Finish(Features()));
-  totals_.bytes += file_->bytes_written();
+  CountFile();
+  file_.reset();
   std::string path = options_.path;
   if (options_.switch_output.enabled()) {
     path = UnusedName(path + TimeSuffix());
@@ -453,6 +467,11 @@ Status RoundProcessor::CloseFile() {
   }
   totals_.files.push_back(path);
   return {};
+}
+
+void RoundProcessor::CountFile() {
+  totals_.bytes += file_->bytes_written();
+  totals_.samples_written += file_->samples_written();
 }
 
 std::vector<uint8_t> RoundProcessor::BuildIdFeature() const {
@@ -508,8 +527,10 @@ Status RoundProcessor::Finish(uint64_t kernel_lost) {
   }
   counters_.Add("record.out_of_order", order_.late());
   if (failed_) {
+    totals_.lost_in_records = std::max(totals_.lost_in_records, kernel_lost);
+    if (file_ == nullptr) return {};  // the next one could not be made
     file_->Salvage(Features());
-    totals_.bytes += file_->bytes_written();
+    CountFile();
     totals_.files.push_back(options_.path);
     return {};
   }

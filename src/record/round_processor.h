@@ -45,13 +45,15 @@ struct ProcessorOptions {
   std::vector<uint32_t> pids;  // whose state before the recording is wanted
   bool all_processes = false;
   bool data_mappings = false;
+  bool namespaces = false, cgroups = false;
   std::vector<std::string> cmdline;
   std::optional<int32_t> clockid;
 };
 
 // What came of it.
 struct ProcessorTotals {
-  uint64_t samples = 0;
+  uint64_t samples = 0;          // taken from the rounds
+  uint64_t samples_written = 0;  // and in the files, once they are ended
   uint64_t lost_in_records = 0;  // as LOST and LOST_SAMPLES records say
   uint64_t user_stacks = 0, complete_stacks = 0;
   uint64_t bytes = 0;
@@ -113,8 +115,10 @@ class RoundProcessor {
   void AddVdsoBuildId(std::span<uint8_t> record);
   Status EmitSynthesized(const perfdata::Record& record);
   Status EmitSnapshot();
+  Status EmitGroups(const std::vector<uint32_t>& pids, const EmitRecord& emit) const;
   Status SwitchIfDue();
   Status CloseFile();
+  void CountFile();
   [[nodiscard]] FeatureBytes Features() const;
   [[nodiscard]] std::vector<uint8_t> BuildIdFeature() const;
   [[nodiscard]] std::optional<uint32_t> EventOf(uint64_t id) const { return table_.IndexOf(id); }
@@ -130,7 +134,7 @@ class RoundProcessor {
   VdsoImages vdsos_;
   std::unique_ptr<symbolize::ModuleFileProvider> files_;
   std::unique_ptr<LiveUnwinder> unwinder_;
-  std::unique_ptr<RecordingFile> file_;
+  std::unique_ptr<RecordingFile> file_;  // null when closed
   KernelImage kernel_;
   BuildIdReader build_ids_;
   FeatureBytes machine_features_;

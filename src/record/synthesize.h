@@ -38,6 +38,12 @@ std::string MappingName(const std::string& proc_path);
 Status SynthesizeProcess(uint32_t pid, bool data_mappings, BuildIdReader& build_ids,
                          const EmitRecord& emit);
 
+// NAMESPACES of each thread of a process, those that this user may see; 0 for the others.
+Status SynthesizeNamespaces(uint32_t pid, const EmitRecord& emit);
+// CGROUP of every control group in the hierarchy that perf events know, given the text of
+// /proc/mounts.
+Status SynthesizeCgroups(const std::string& mounts, const EmitRecord& emit);
+
 // The kernel and its modules as MMAP records. `kernel` has nothing where kallsyms shows no
 // addresses to this user.
 struct KernelModule {

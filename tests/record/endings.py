@@ -5,8 +5,10 @@ Every way to end leaves a file that can be read, and says what happened: the com
 code, signals, a duration, SIGKILL at KILLS moments (5 unless said), a full disk, a closed pipe, a
 target that goes. Where perf is installed it has to read the files too."""
 import os
+import pty
 import random
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -321,10 +323,123 @@ def disk_full(folder):
             run = record("-F", "10000", *how, "-o", path, "--", STORM, "60")
             check(run.returncode == 1, f"disk full: exit {run.returncode}, 1 wanted")
             check("No space left" in run.stderr, "disk full is said")
-            check_whole(path, "disk full")
+            check_whole(path, "disk full", samples_said(run.stderr))
+            lost = re.search(r"(\d+) not written", run.stderr)
+            check(lost and int(lost.group(1)) > 0, f"what was lost is said: {run.stderr.strip()}")
             check(len(script(path)[1]) > 100, "disk full: what was written is there")
         finally:
             subprocess.run(["umount", small], check=False)
+
+
+def size_limits(folder):
+    """ulimit -f: an error of writing like a full disk, in every command."""
+    path = f"{folder}/limited.data"
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300000, 300000))
+
+    for how in ([], ["--unwind=later", "--no-compress", "--call-graph", "dwarf,8192"]):
+        run = record("-F", "10000", *how, "-o", path, "--", STORM, "20", preexec_fn=limit)
+        check(run.returncode == 1 and "File too large" in run.stderr,
+              f"ulimit -f {how}: exit {run.returncode} {run.stderr.strip()[:200]}")
+        check("not written" in run.stderr, f"ulimit -f: the loss is said {run.stderr.strip()}")
+        if how:
+            check_whole(path, "ulimit -f", samples_said(run.stderr))
+            continue
+        # There is no room behind the records for what perf needs to unpack them.
+        code, lines, errors = script(path)
+        check(code == 0 and len(lines) == samples_said(run.stderr),
+              f"ulimit -f: {len(lines)} samples read, {samples_said(run.stderr)} said {errors}")
+    text = subprocess.run([STACKREEL, "script", "-i", path, "-o", f"{folder}/limited.txt"],
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
+                          stderr=subprocess.PIPE, text=True, timeout=60)
+    check(text.returncode == 1 and "File too large" in text.stderr,
+          f"script under ulimit -f: exit {text.returncode} {text.stderr.strip()[:200]}")
+    check(not os.path.exists(f"{folder}/limited.txt"), "and leaves nothing")
+
+
+def quit_key(folder):
+    """^\\ of a terminal is the command's to answer; its end ends the recording."""
+    for command, code in ((f"exec {STORM} 30", 131), (f"trap : QUIT; {STORM} 1", 7)):
+        path = f"{folder}/quit.data"
+        if os.path.exists(path):
+            os.unlink(path)
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execv(STACKREEL, [STACKREEL, "record", *EVENT, "-o", path, "--", "sh", "-c", command])
+        while not os.path.exists(path):
+            time.sleep(0.01)
+        time.sleep(0.4)
+        os.write(terminal, b"\x1c")
+        said = b""
+        try:
+            while chunk := os.read(terminal, 4096):
+                said += chunk
+        except OSError:
+            pass  # the terminal has no other end any more
+        _, status = os.waitpid(pid, 0)
+        os.close(terminal)
+        said = said.decode()
+        # The trap is sh's; what it started is ended by the key.
+        check(os.waitstatus_to_exitcode(status) in (code, 131),
+              f"^\\: exit {os.waitstatus_to_exitcode(status)}, {code} wanted {said[:200]}")
+        check_whole(path, "^\\", samples_said(said))
+
+
+def long_names(folder):
+    path = f"{folder}/{'n' * 255}"
+    run = record("-o", path, "--", STORM, "0.2")
+    check(run.returncode == 7, f"a name of 255 letters: {run.stderr.strip()[-200:]}")
+    check_whole(path, "a name of 255 letters", samples_said(run.stderr))
+    run = record("-o", path, "--", STORM, "0.2")
+    check(run.returncode == 2 and "251 are the most" in run.stderr,
+          f"no room for .old: exit {run.returncode} {run.stderr.strip()[-200:]}")
+    check_whole(path, "the recording of that name stays")
+
+
+def setuid_programs(folder):
+    """The kernel measures no program that runs with other rights than its user's; that is said."""
+    if os.getuid() != 0 or not shutil.which("setpriv"):
+        print("skipped setuid_programs: must be root")
+        return
+    user = 65534
+    place = f"{folder}/setuid"
+    os.mkdir(place)
+    os.chmod(folder, 0o755)
+    os.chown(place, user, user)
+    program = f"{place}/program"
+    shutil.copy(STORM, program)
+    run = None
+    for mode in (0o755, 0o4755):
+        os.chmod(program, mode)
+        run = subprocess.run(["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups",
+                              STACKREEL, "record", "-e", "cpu-clock:u", "--no-buildid-cache", "-o",
+                              f"{place}/{mode}.data", "--", program, "0.5"], text=True, timeout=60,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if run.returncode == 125:
+            print(f"skipped setuid_programs: {run.stderr.strip()[:200]}")
+            return
+        check(("(set-user-ID)" in run.stderr) == (mode == 0o4755),
+              f"mode {mode:o}: {run.stderr.strip()}")
+        check((samples_said(run.stderr) > 0) == (mode == 0o755), f"mode {mode:o}: samples")
+    check("sudo stackreel record -- " in run.stderr, "and what helps")
+
+
+def forks_while_starting(folder):
+    """Children forked while events are opened on their parent have their name and mappings."""
+    target = subprocess.Popen([STORM, "60"])
+    nameless = samples = 0
+    try:
+        for _ in range(8):
+            path = f"{folder}/forks.data"
+            record("-o", path, "-F", "4000", "-p", str(target.pid), "--duration", "0.1")
+            lines = script(path)[1]
+            samples += len(lines)
+            nameless += sum(line.split()[0].startswith(":") for line in lines)
+    finally:
+        target.kill()
+        target.wait()
+    check(samples > 0 and nameless == 0, f"-p: {nameless} of {samples} samples have no name")
 
 
 def pipes(folder):
@@ -348,7 +463,8 @@ if record("-o", "/dev/null", "--", "true").returncode == 125:
 with tempfile.TemporaryDirectory() as scratch:
     for part in (command_ends, stacks_grow, vdso_is_known, signals_end, signals_are_inherited,
                  commands_delimit, limits_end, files_switch, directory_stays, old_recordings_stay,
-                 links_and_fifos, target_goes, killed, disk_full, pipes):
+                 links_and_fifos, target_goes, forks_while_starting, killed, disk_full, size_limits, quit_key,
+                 long_names, setuid_programs, pipes):
         part(scratch)
 if failures:
     sys.exit(f"{len(failures)} failed:\n  " + "\n  ".join(failures))
