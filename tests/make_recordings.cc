@@ -273,6 +273,130 @@ Result<std::vector<uint8_t>> Empty() {
   return recording.End();
 }
 
+// Records of all the kinds that script shows among samples, and samples with branches.
+class MixedRecording {
+ public:
+  Result<std::vector<uint8_t>> Write() {
+    perfdata::Event event;
+    event.attr.type = perfdata::kTypeHardware;
+    event.attr.sample_period_or_freq = 1000;
+    event.attr.sample_type = kSampleType;
+    event.attr.branch_sample_type = 1;
+    event.attr.flags = perfdata::kAttrSampleIdAll | perfdata::kAttrMmap | perfdata::kAttrMmap2 |
+                       perfdata::kAttrComm | perfdata::kAttrTask | perfdata::kAttrContextSwitch;
+    event.ids = {10};
+    event.name = "cycles";
+    TRY_ASSIGN(writer_, perfdata::Writer::Create(sink_, {}, {event}));
+    TRY(Records());
+    TRY(Branches());
+    TRY(Add(perfdata::RecordType::kExit, 0, perfdata::Task{1000, 1, 1001, 1000, time_}));
+    TRY(Add(perfdata::RecordType::kFinishedRound, 0, perfdata::FinishedRound{}));
+    TRY(writer_->Finish({{static_cast<uint32_t>(perfdata::Feature::kArch),
+                          perfdata::EncodeString("x86_64", kNativeEndian)}}));
+    return sink_.bytes();
+  }
+
+ private:
+  static constexpr uint64_t kSampleType = perfdata::kSampleIdentifier | perfdata::kSampleIp |
+                                          perfdata::kSampleTid | perfdata::kSampleTime |
+                                          perfdata::kSampleCpu | perfdata::kSampleBranchStack |
+                                          perfdata::kSampleCgroup;
+
+  Status Add(perfdata::RecordType type, uint16_t misc, perfdata::RecordBody body) {
+    perfdata::Record record;
+    record.type = static_cast<uint32_t>(type);
+    record.misc = misc;
+    record.body = std::move(body);
+    perfdata::SampleId id;
+    id.present = perfdata::kSampleIdentifier | perfdata::kSampleTid | perfdata::kSampleTime |
+                 perfdata::kSampleCpu;
+    id.pid = id.tid = 1000;
+    id.time = time_ += 1000;
+    id.id = 10;
+    if (record.type < 64) record.sample_id = id;
+    return writer_->WriteRecord(record);
+  }
+
+  Status Records() {
+    using perfdata::RecordType;
+    perfdata::Mmap kernel;
+    kernel.pid = UINT32_MAX;
+    kernel.addr = kernel.pgoff = kKernelBase;
+    kernel.len = 0x1000;
+    kernel.filename = "[kernel.kallsyms]_stext";
+    TRY(Add(RecordType::kMmap, 1, kernel));
+    TRY(Add(RecordType::kCgroup, 0, perfdata::Cgroup{7, "/shop.slice"}));
+    TRY(Add(RecordType::kComm, perfdata::kMiscCommExec, perfdata::Comm{1000, 1000, "shop"}));
+    perfdata::Mmap2 map;
+    map.pid = map.tid = 1000;
+    map.addr = kShop.base + 0x1000;
+    map.len = map.pgoff = 0x1000;
+    map.maj = 8;
+    map.min = 3;
+    map.ino = 77;
+    map.prot = 5;
+    map.flags = 2;
+    map.filename = kShop.path;
+    TRY(Add(RecordType::kMmap2, 2, map));
+    map.addr = kZip.base + 0x1000;
+    map.pgoff = 0;
+    map.prot = 7;
+    map.flags = 1;
+    map.build_id = *BuildId::FromHex("ab12cd34ab12cd34ab12cd34ab12cd34ab12cd34");
+    map.filename = kZip.path;
+    TRY(Add(RecordType::kMmap2, 2 | perfdata::kMiscMmapBuildId, map));
+    perfdata::Namespaces namespaces{1000, 1000, {}};
+    for (uint64_t i = 0; i < 7; ++i) namespaces.links.push_back({4, 0xeffffff8 + i});
+    TRY(Add(RecordType::kNamespaces, 0, namespaces));
+    TRY(Add(RecordType::kFork, 0, perfdata::Task{1000, 1000, 1001, 1000, time_}));
+    TRY(Add(RecordType::kComm, 0, perfdata::Comm{1000, 1001, "worker"}));
+    TRY(Add(RecordType::kSwitch, perfdata::kMiscSwitchOut, perfdata::Switch{}));
+    TRY(Add(RecordType::kSwitch, perfdata::kMiscSwitchOut | perfdata::kMiscSwitchOutPreempt,
+            perfdata::Switch{}));
+    TRY(Add(RecordType::kSwitch, 0, perfdata::Switch{}));
+    TRY(Add(RecordType::kSwitchCpuWide, perfdata::kMiscSwitchOut,
+            perfdata::SwitchCpuWide{1000, 1001}));
+    TRY(Add(RecordType::kSwitchCpuWide, 0, perfdata::SwitchCpuWide{1000, 1001}));
+    TRY(Add(RecordType::kKsymbol, 0,
+            perfdata::Ksymbol{0xffffffffc0001000, 0x80, 1, 0, "bpf_prog_1234"}));
+    TRY(Add(RecordType::kBpfEvent, 0, perfdata::BpfEvent{1, 0, 12, {}}));
+    return Add(RecordType::kLost, 0, perfdata::Lost{10, 4});
+  }
+
+  // Within the program, from it into the kernel and back, and to nowhere.
+  Status Branches() {
+    ByteWriter words;
+    const auto branch = [&words](uint64_t from, uint64_t to, uint64_t flags) {
+      words.U64(from);
+      words.U64(to);
+      words.U64(flags);
+    };
+    branch(AddressOf({&kShop, 4}, 0x20), AddressOf({&kShop, 3}, 0x44), 2 | 12 << 4 | 6 << 20);
+    branch(AddressOf({&kShop, 3}, 0x40), AddressOf({&kShop, 4}, 0), 1 | 4 << 20);
+    branch(AddressOf({nullptr, 1}, 0x30), AddressOf({&kShop, 2}, 0x18), 2 | 8 << 20);
+    branch(AddressOf({&kShop, 2}, 0x16), AddressOf({nullptr, 1}, 0), 2 | 7 << 20);
+    branch(AddressOf({&kZip, 0}, 0x10), AddressOf({&kShop, 0}, 0x8), 4 | 8 | 3 << 20);
+    branch(0, 0, 0);
+    perfdata::Sample sample;
+    sample.present = kSampleType;
+    sample.id = 10;
+    sample.ip = AddressOf({&kShop, 3}, 0x44);
+    sample.pid = sample.tid = 1000;
+    sample.time = time_ += 1000;
+    sample.branches = perfdata::BranchArray(words.view(), kNativeEndian);
+    sample.cgroup = 7;
+    TRY(writer_->WriteSample(sample, 2, 0));
+    sample.branches = {};
+    sample.cgroup = 8;
+    sample.time = time_ += 1000;
+    return writer_->WriteSample(sample, 2, 0);
+  }
+
+  MemorySink sink_;
+  std::unique_ptr<perfdata::Writer> writer_;
+  uint64_t time_ = 5'000'000'000;
+};
+
 Status WriteAll(const std::filesystem::path& folder) {
   for (const Binary* binary : {&kShop, &kZip, &kGone}) {
     if (binary->exists) TRY(WriteBinary(folder, *binary));
@@ -288,6 +412,8 @@ Status WriteAll(const std::filesystem::path& folder) {
   options.container = perfdata::Container::kPipe;
   TRY_ASSIGN(const std::vector<uint8_t> pipe, Shop(options, 1));
   TRY(WriteFile(folder / "shop.pipe", pipe));
+  TRY_ASSIGN(const std::vector<uint8_t> mixed, MixedRecording().Write());
+  TRY(WriteFile(folder / "mixed.data", mixed));
   TRY_ASSIGN(const std::vector<uint8_t> empty, Empty());
   return WriteFile(folder / "empty.data", empty);
 }

@@ -50,6 +50,7 @@ struct Analysis::State : public perfdata::TimedSink {
 
   Status OnTimedRecord(const perfdata::TimedRecord& record) override;
   Status OnSample(const perfdata::TimedRecord& record);
+  Status ShowRecord(const perfdata::TimedRecord& record);
   void OnDeferredChain(const perfdata::TimedRecord& record);
   void OnLost(const perfdata::TimedRecord& record);
   void OnTimeConversion(const perfdata::TimedRecord& record);
@@ -98,6 +99,15 @@ perfdata::RecordContext Analysis::State::ContextOf(const perfdata::TimedRecord& 
   return {reader.endian(), event < events.size() ? &events[event].attr : nullptr};
 }
 
+// Samples before it are given to the sink first, whatever that costs.
+Status Analysis::State::ShowRecord(const perfdata::TimedRecord& record) {
+  TRY(FlushBatch());
+  session.Apply(record, ContextOf(record));
+  // A bad one the session has counted.
+  const auto decoded = perfdata::DecodeRecord(record.raw, ContextOf(record));
+  return decoded ? sink->OnRecord(*decoded, record.event.value_or(0)) : Status();
+}
+
 Status Analysis::State::OnTimedRecord(const perfdata::TimedRecord& record) {
   switch (record.raw.record_type()) {
     case RecordType::kSample:
@@ -108,11 +118,12 @@ Status Analysis::State::OnTimedRecord(const perfdata::TimedRecord& record) {
     case RecordType::kLost:
     case RecordType::kLostSamples:
       OnLost(record);
-      return {};
+      return options.records ? ShowRecord(record) : Status();
     case RecordType::kTimeConv:
       OnTimeConversion(record);
       return {};
     default:
+      if (options.records) return ShowRecord(record);
       session.Apply(record, ContextOf(record));
       return {};
   }

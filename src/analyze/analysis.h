@@ -56,6 +56,7 @@ struct AnalysisOptions {
   bool symbolize = true;
   symbolize::SymbolizeOptions symbols;
   size_t max_frames = 1024;
+  bool records = false;  // the sink wants records that are no samples too
 };
 
 // How many samples a mask was used for.
@@ -78,6 +79,9 @@ class AnalysisSink {
  public:
   virtual ~AnalysisSink() = default;
   virtual Status OnSample(const AnalyzedSample& sample) = 0;
+  // With AnalysisOptions::records: any other record, between the samples before and after it in
+  // time, once the session has taken it up. `event` is the event it is of, 0 if it does not say.
+  virtual Status OnRecord(const perfdata::Record& /*record*/, uint32_t /*event*/) { return {}; }
 };
 
 // Owns what the frames refer to; keep it while they are used.

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "cli/analysis_input.h"
+#include "cli/call_graph_choice.h"
 #include "cli/command.h"
 #include "cli/event_choice.h"
 #include "cli/number_range.h"
+#include "cli/recording_input.h"
 #include "cli/terminal.h"
 #include "cli/text_output.h"
 #include "views/text_report.h"
@@ -29,6 +31,7 @@ class ReportCommand : public Command {
             "stackreel report --no-children -g none        # a flat list by own time",
             "stackreel report --no-children -g callee      # who calls the hot functions",
             "stackreel report --sort dso                   # by binary",
+            "stackreel report -F overhead,sample,sym       # these columns",
             "stackreel report --comm node --time 12.5,13   # one program, half a second",
             "stackreel report --format=json -o report.json # for other programs"};
   }
@@ -37,18 +40,28 @@ class ReportCommand : public Command {
 
  private:
   Result<views::ReportOptions> MakeOptions(const profile::Profile& profile,
+                                           const std::vector<profile::SortKey>& keys,
                                            const GlobalOptions& global) const;
+  Result<std::vector<profile::SortKey>> ChooseColumns();
+  Result<int> PrintHeader() const;
   [[nodiscard]] Status CheckRowFilters(const std::vector<profile::SortKey>& keys) const;
 
   AnalysisInput input_{NameFilters::kCommand};
   std::vector<std::string> comms_, dsos_, symbols_, containing_, events_;
   std::string sort_ = "comm,dso,sym";
+  CLI::Option* sort_option_ = nullptr;
+  std::string fields_;
+  std::vector<views::ReportColumn> columns_;  // of fields_
+  bool show_samples_ = false;
+  bool stdio_ = false;  // nothing else is known here
   bool children_ = false, no_children_ = false;
   std::string graph_;
+  CallGraphChoice graph_choice_;
+  bool inverted_ = false;
   double percent_limit_ = 0.5, graph_limit_ = 0.5;
   size_t rows_ = 0;
   std::string percentage_ = "absolute";
-  bool header_ = false, stats_ = false;
+  bool header_ = false, header_only_ = false, stats_ = false;
   std::string format_ = "text";
   std::string output_ = "-";
   size_t width_ = 0;
@@ -70,17 +83,25 @@ void ReportCommand::AddOptions(CLI::App& app) {
       ->type_name("SYMBOL");
   app.add_option("--event", events_, "Only these events; * stands for any text")
       ->type_name("EVENT");
-  app.add_option("-s,--sort", sort_, "Rows differ in: comm, dso, sym, pid, tid, cpu, srcline")
-      ->type_name("KEYS")
-      ->capture_default_str();
+  sort_option_ =
+      app.add_option("-s,--sort", sort_, "Rows differ in: comm, dso, sym, pid, tid, cpu, srcline")
+          ->type_name("KEYS")
+          ->capture_default_str();
+  app.add_option("-F,--fields", fields_,
+                 "Columns, in this order: overhead_children, overhead, sample, period, and keys of "
+                 "--sort, which rows then differ in")
+      ->type_name("COLUMNS");
+  app.add_flag("-n,--show-nr-samples", show_samples_, "Show how many samples each row has");
   CLI::Option* children =
       app.add_flag("--children", children_, "Sort by time with callees (the default)");
   app.add_flag("--no-children", no_children_, "Sort by own time")->excludes(children);
-  app.add_option("-g,--call-graph", graph_,
-                 "Below each row: its callees (caller, the default), its callers (callee, the "
-                 "default with --no-children), or nothing (none)")
-      ->type_name("ORDER")
-      ->check(CLI::IsMember({"caller", "callee", "none"}));
+  CLI::Option* graph =
+      app.add_option("-g,--call-graph", graph_,
+                     "Below each row: its callees (caller, the default), its callers (callee, the "
+                     "default with --no-children), or nothing (none); perf's graph,0.5,caller too")
+          ->type_name("ORDER")
+          ->expected(0, 1);
+  app.add_flag("-G,--inverted", inverted_, "The same as -g caller")->excludes(graph);
   app.add_option("--percent-limit", percent_limit_, "Leave out rows below this percentage")
       ->type_name("PERCENT")
       ->capture_default_str()
@@ -98,6 +119,8 @@ void ReportCommand::AddOptions(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::IsMember({"absolute", "relative"}));
   app.add_flag("--header", header_, "Show what the recording says of machine and command");
+  app.add_flag("--header-only", header_only_, "Show that and nothing else");
+  app.add_flag("--stdio", stdio_, "Write text to standard output, as is done without it");
   app.add_flag("--stats", stats_, "Show counts of all that was lost, bad or guessed");
   app.add_option("--format", format_, "How to write it")
       ->capture_default_str()
@@ -122,7 +145,8 @@ Status ReportCommand::CheckRowFilters(const std::vector<profile::SortKey>& keys)
     return Fail(
         Error(ErrorKind::kUsage, fmt::format("{} chooses rows, but rows do not differ by {}",
                                              option, SortKeyName(key)))
-            .WithCure(fmt::format("--sort {},{}", sort_, SortKeyName(key))));
+            .WithCure(fields_.empty() ? fmt::format("--sort {},{}", sort_, SortKeyName(key))
+                                      : fmt::format("-F {},{}", fields_, SortKeyName(key))));
   }
   return {};
 }
@@ -135,10 +159,38 @@ bool HasChains(const profile::Profile& profile) {
   return false;
 }
 
+// The sort keys; and columns_, where those are not the usual ones.
+Result<std::vector<profile::SortKey>> ReportCommand::ChooseColumns() {
+  using Kind = views::ReportColumn::Kind;
+  if (fields_.empty()) {
+    TRY_ASSIGN(std::vector<profile::SortKey> keys, profile::ParseSortKeys(sort_));
+    if (!show_samples_) return keys;
+    columns_ = {{.kind = Kind::kChildren}, {.kind = Kind::kSelf}, {.kind = Kind::kSamples}};
+    for (const profile::SortKey key : keys) columns_.push_back({.kind = Kind::kKey, .key = key});
+    return keys;
+  }
+  TRY_ASSIGN(columns_, views::ParseReportColumns(fields_));
+  const auto add = [this](const views::ReportColumn& column) {
+    if (std::ranges::find(columns_, column) == columns_.end()) columns_.push_back(column);
+  };
+  if (show_samples_) add({.kind = Kind::kSamples});
+  if (sort_option_->count() > 0) {
+    TRY_ASSIGN(const std::vector<profile::SortKey> more, profile::ParseSortKeys(sort_));
+    for (const profile::SortKey key : more) add({.kind = Kind::kKey, .key = key});
+  }
+  std::vector<profile::SortKey> keys;
+  for (const views::ReportColumn& column : columns_) {
+    if (column.kind == Kind::kKey) keys.push_back(column.key);
+  }
+  return keys;
+}
+
 Result<views::ReportOptions> ReportCommand::MakeOptions(const profile::Profile& profile,
+                                                        const std::vector<profile::SortKey>& keys,
                                                         const GlobalOptions& global) const {
+  using Kind = views::ReportColumn::Kind;
   views::ReportOptions options;
-  TRY_ASSIGN(options.keys, profile::ParseSortKeys(sort_));
+  options.keys = keys;
   TRY_ASSIGN(options.filter.events, ChooseEvents(profile, events_));
   options.filter.comms = comms_;
   options.filter.symbols = containing_;
@@ -146,13 +198,21 @@ Result<views::ReportOptions> ReportCommand::MakeOptions(const profile::Profile& 
   options.row_symbols = symbols_;
   options.percentage_of_rows = percentage_ == "relative";
   const bool chains = HasChains(profile);
-  options.children = !no_children_ && (children_ || chains);
+  const auto has_children =
+      std::ranges::find(columns_, Kind::kChildren, &views::ReportColumn::kind) != columns_.end();
+  options.children = fields_.empty() ? !no_children_ && (children_ || chains) : has_children;
+  options.columns = columns_;
+  if (!options.children) {
+    std::erase_if(options.columns,
+                  [](const auto& column) { return column.kind == Kind::kChildren; });
+  }
   options.graph = options.children ? views::CallGraph::kCaller : views::CallGraph::kCallee;
-  if (graph_ == "caller") options.graph = views::CallGraph::kCaller;
-  if (graph_ == "callee") options.graph = views::CallGraph::kCallee;
-  if (graph_ == "none" || !chains) options.graph = views::CallGraph::kNone;
+  if (inverted_) options.graph = views::CallGraph::kCaller;
   options.percent_limit = percent_limit_;
   options.graph_percent_limit = graph_limit_;
+  options.graph = graph_choice_.order.value_or(options.graph);
+  options.graph_percent_limit = graph_choice_.limit.value_or(graph_limit_);
+  if (!chains) options.graph = views::CallGraph::kNone;
   options.max_rows = rows_;
   options.header = header_;
   options.stats = stats_;
@@ -164,8 +224,30 @@ Result<views::ReportOptions> ReportCommand::MakeOptions(const profile::Profile& 
   return options;
 }
 
+Result<int> ReportCommand::PrintHeader() const {
+  TRY_ASSIGN(const std::vector<std::string> lines, ReadHeaderLines(input_.input()));
+  TRY_ASSIGN(const std::unique_ptr<os::OutputFile> out, CreateTextOutput(output_));
+  TRY(out->Write(AsBytes(views::HeaderText(lines))));
+  TRY(out->Commit());
+  return kExitDone;
+}
+
 Result<int> ReportCommand::Run(const GlobalOptions& global) {
-  TRY_ASSIGN(const std::vector<profile::SortKey> keys, profile::ParseSortKeys(sort_));
+  if (format_ != "text" && (show_samples_ || header_only_ || !fields_.empty())) {
+    return Fail(Error(ErrorKind::kUsage,
+                      fmt::format("{} is of the text; {} has all columns, and {} the header",
+                                  header_only_      ? "--header-only"
+                                  : fields_.empty() ? "-n"
+                                                    : "-F",
+                                  format_, format_ == "json" ? "with --header" : "never"))
+                    .WithCure("leave out --format"));
+  }
+  if (header_only_) return PrintHeader();
+  // "-g" alone gives no text; CLI11 then has a flag's value.
+  if (!graph_.empty() && graph_ != "true") {
+    TRY_ASSIGN(graph_choice_, ParseCallGraphChoice(graph_));
+  }
+  TRY_ASSIGN(const std::vector<profile::SortKey> keys, ChooseColumns());
   TRY(CheckRowFilters(keys));
   analyze::AnalysisOptions analysis;
   analysis.symbols.inlines = true;
@@ -175,7 +257,7 @@ Result<int> ReportCommand::Run(const GlobalOptions& global) {
   analyze::ProfileOptions profile_options;
   profile_options.lines = analysis.symbols.lines;
   TRY_ASSIGN(const profile::Profile profile, input_.MakeProfile(profile_options));
-  TRY_ASSIGN(const views::ReportOptions options, MakeOptions(profile, global));
+  TRY_ASSIGN(const views::ReportOptions options, MakeOptions(profile, keys, global));
   std::string text;
   if (format_ == "json") {
     text = JsonReport(profile, options);

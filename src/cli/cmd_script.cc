@@ -2,13 +2,19 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
+#include <utility>
 
 #include "analyze/analysis.h"
 #include "cli/analysis_input.h"
 #include "cli/command.h"
+#include "cli/recording_input.h"
 #include "cli/text_output.h"
+#include "views/record_text.h"
 #include "views/script_text.h"
+#include "views/text_report.h"
 
 namespace stackreel::cli {
 namespace {
@@ -16,12 +22,31 @@ namespace {
 // Gathers output and writes it in large pieces.
 class ScriptOutput : public analyze::AnalysisSink {
  public:
-  ScriptOutput(views::ScriptFormatter& formatter, bool json, ByteSink& sink)
-      : formatter_(formatter), json_(json), sink_(sink) {
+  struct Wanted {
+    bool json = false;
+    const perfdata::Reader* header = nullptr;  // whose header goes first; of a pipe it comes late
+    uint32_t records = 0;                      // views::ShownRecords
+    std::vector<uint32_t> cpus;                // of records; empty: all
+  };
+  ScriptOutput(views::ScriptFormatter& formatter, Wanted wanted, ByteSink& sink)
+      : formatter_(formatter), json_(wanted.json), wanted_(std::move(wanted)), sink_(sink) {
     text_.reserve(2 * kPiece);
   }
 
+  Status OnRecord(const perfdata::Record& record, uint32_t event) override {
+    if ((views::ShownKind(record) & wanted_.records) == 0) return {};
+    const bool has_cpu =
+        record.sample_id && (record.sample_id->present & perfdata::kSampleCpu) != 0;
+    if (has_cpu && !wanted_.cpus.empty() &&
+        std::ranges::find(wanted_.cpus, record.sample_id->cpu) == wanted_.cpus.end()) {
+      return {};
+    }
+    Header();
+    TRY(formatter_.AppendRecord(record, event, text_));
+    return text_.size() < kPiece ? Status() : Flush();
+  }
   Status OnSample(const analyze::AnalyzedSample& sample) override {
+    Header();
     TRY(json_ ? formatter_.AppendJson(sample, text_) : formatter_.AppendText(sample, text_));
     return text_.size() < kPiece ? Status() : Flush();
   }
@@ -30,15 +55,44 @@ class ScriptOutput : public analyze::AnalysisSink {
     text_.clear();
     return {};
   }
+  Status Finish() {
+    Header();
+    return Flush();
+  }
 
  private:
   static constexpr size_t kPiece = size_t{256} << 10;
 
+  void Header() {
+    const perfdata::Reader* reader = std::exchange(wanted_.header, nullptr);
+    if (reader == nullptr) return;
+    text_ += views::HeaderText(perfdata::DescribeFeatures(reader->features(), reader->endian()));
+    text_ += "#\n";
+  }
+
   views::ScriptFormatter& formatter_;
   bool json_;
+  Wanted wanted_;
   ByteSink& sink_;
   std::string text_;
 };
+
+struct ShowOption {
+  const char* name;
+  const char* what;
+  views::ShownRecords records;
+};
+constexpr std::array<ShowOption, 7> kShowOptions = {{
+    {"--show-task-events", "Show names, forks and exits of tasks too", views::kShowTasks},
+    {"--show-mmap-events", "Show what is mapped too", views::kShowMmaps},
+    {"--show-switch-events", "Show context switches too (record --switch-events)",
+     views::kShowSwitches},
+    {"--show-lost-events", "Show where records were lost too", views::kShowLost},
+    {"--show-namespace-events", "Show namespaces of processes too (record --namespaces)",
+     views::kShowNamespaces},
+    {"--show-cgroup-events", "Show control groups too (record --all-cgroups)", views::kShowCgroups},
+    {"--show-bpf-events", "Show BPF programs that come and go too", views::kShowBpf},
+}};
 
 class ScriptCommand : public Command {
  public:
@@ -61,6 +115,11 @@ class ScriptCommand : public Command {
     app.add_option("--format", format_, "How to print: text as perf does, or JSON lines")
         ->check(CLI::IsMember({"text", "json"}))
         ->capture_default_str();
+    app.add_flag("--header", header_, "Show what the recording says of machine and command first");
+    app.add_flag("--header-only", header_only_, "Show that and nothing else");
+    for (size_t i = 0; i < kShowOptions.size(); ++i) {
+      app.add_flag(kShowOptions[i].name, show_[i], kShowOptions[i].what);
+    }
     app.add_flag("--ns", nanoseconds_, "Print times with nine digits");
     app.add_flag("--show-masks", masks_,
                  "arm64: print the authentication mask of each sample, and where it is from");
@@ -71,24 +130,52 @@ class ScriptCommand : public Command {
   Result<int> Run(const GlobalOptions& global) override;
 
  private:
+  Result<int> PrintHeader() const;
+  [[nodiscard]] Status CheckOptions(uint32_t records) const;
+
   AnalysisInput input_;
   std::string fields_;
   std::string format_ = "text";
   std::string output_ = "-";
   bool nanoseconds_ = false;
   bool masks_ = false;
+  bool header_ = false, header_only_ = false;
+  std::array<bool, kShowOptions.size()> show_ = {};
 };
 
-Result<int> ScriptCommand::Run(const GlobalOptions& global) {
-  views::ScriptOptions options;
-  options.nanoseconds = nanoseconds_;
-  options.masks = masks_;
-  if (format_ == "json" && (nanoseconds_ || !fields_.empty())) {
+Result<int> ScriptCommand::PrintHeader() const {
+  TRY_ASSIGN(const std::vector<std::string> lines, ReadHeaderLines(input_.input()));
+  TRY_ASSIGN(const std::unique_ptr<os::OutputFile> out, CreateTextOutput(output_));
+  TRY(out->Write(AsBytes(views::HeaderText(lines))));
+  TRY(out->Commit());
+  return kExitDone;
+}
+
+Status ScriptCommand::CheckOptions(uint32_t records) const {
+  if (format_ != "json") return {};
+  if (nanoseconds_ || !fields_.empty()) {
     return Fail(Error(ErrorKind::kUsage,
                       fmt::format("{} is of the text; JSON always has all fields, and times in ns",
                                   nanoseconds_ ? "--ns" : "-F"))
                     .WithCure("choose fields by jq: stackreel script --format=json | jq .comm"));
   }
+  if (records != 0 || header_ || header_only_) {
+    return Fail(Error(ErrorKind::kUsage, "JSON has one object a sample, no header or other records")
+                    .WithCure("leave out --format=json"));
+  }
+  return {};
+}
+
+Result<int> ScriptCommand::Run(const GlobalOptions& global) {
+  views::ScriptOptions options;
+  options.nanoseconds = nanoseconds_;
+  options.masks = masks_;
+  ScriptOutput::Wanted wanted;
+  for (size_t i = 0; i < show_.size(); ++i) {
+    if (show_[i]) wanted.records |= kShowOptions[i].records;
+  }
+  TRY(CheckOptions(wanted.records));
+  if (header_only_) return PrintHeader();
   if (!fields_.empty()) {
     TRY_ASSIGN(options.fields, views::FieldSelection::Parse(fields_));
   }
@@ -100,12 +187,16 @@ Result<int> ScriptCommand::Run(const GlobalOptions& global) {
   analysis_options.symbolize = json || (only & (views::kFieldSym | views::kFieldSrcline)) != 0;
   analysis_options.symbols.lines =
       ((options.fields.only.value_or(0) | options.fields.add) & views::kFieldSrcline) != 0;
+  analysis_options.records = wanted.records != 0;
   TRY(input_.Open(global, analysis_options));
   TRY_ASSIGN(const std::unique_ptr<os::OutputFile> out, CreateTextOutput(output_));
   views::ScriptFormatter formatter(input_.analysis(), options);
-  ScriptOutput sink(formatter, json, *out);
+  wanted.json = json;
+  if (header_) wanted.header = &input_.reader();
+  TRY_ASSIGN(wanted.cpus, input_.Cpus());
+  ScriptOutput sink(formatter, std::move(wanted), *out);
   TRY_ASSIGN(const analyze::AnalysisResult result, input_.Run(sink));
-  TRY(sink.Flush());
+  TRY(sink.Finish());
   TRY(out->Commit());
   return input_.Report(result, global);
 }

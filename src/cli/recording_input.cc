@@ -23,6 +23,11 @@ Result<std::unique_ptr<FileSource>> OpenFile(const std::string& path) {
   return source;
 }
 
+class PassOver : public perfdata::RecordSink {
+ public:
+  Status OnRecord(const perfdata::RawRecord& /*raw*/) override { return {}; }
+};
+
 // A pipe's content, in a file without a name.
 class SpooledSource : public FileSource {
  public:
@@ -98,6 +103,15 @@ Result<RecordingFiles> OpenRereadableFiles(const std::string& path) {
     TRY_ASSIGN(source, SpooledSource::Create(*source));
   }
   return files;
+}
+
+Result<std::vector<std::string>> ReadHeaderLines(const std::string& path) {
+  TRY_ASSIGN(const RecordingInput input, OpenRecording(path));
+  if (input.reader->container() == perfdata::Container::kPipe) {
+    PassOver records;
+    TRY(input.reader->ReadAll(records));
+  }
+  return perfdata::DescribeFeatures(input.reader->features(), input.reader->endian());
 }
 
 }  // namespace stackreel::cli

@@ -28,4 +28,8 @@ Result<RecordingInput> OpenRecording(const std::string& path);
 // The same of what is to be read more than once: a pipe is copied to a temporary file first.
 Result<RecordingFiles> OpenRereadableFiles(const std::string& path);
 
+// What a recording says of machine, command and events (perfdata::DescribeFeatures). A pipe is read
+// to its end for it.
+Result<std::vector<std::string>> ReadHeaderLines(const std::string& path);
+
 }  // namespace stackreel::cli

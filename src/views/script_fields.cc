@@ -26,6 +26,10 @@ constexpr std::array kFieldNames = std::to_array<FieldName>({
     {"srcline", kFieldSrcline},
     {"addr", kFieldAddr},
     {"trace", kFieldTrace},
+    {"brstack", kFieldBrstack},
+    {"brstacksym", kFieldBrstackSym},
+    {"brstackoff", kFieldBrstackOff},
+    {"cgroup", kFieldCgroup},
 });
 
 Result<uint32_t> FieldOf(std::string_view name) {
@@ -38,7 +42,8 @@ Result<uint32_t> FieldOf(std::string_view name) {
 }
 
 Status CheckWhole(uint32_t fields) {
-  const bool has_address = (fields & (kFieldIp | kFieldAddr)) != 0;
+  const bool has_address =
+      (fields & (kFieldIp | kFieldAddr | kFieldBrstack | kFieldBrstackSym | kFieldBrstackOff)) != 0;
   if (has_address) return {};
   for (const ScriptField field : {kFieldSym, kFieldSymoff, kFieldDso, kFieldSrcline}) {
     if ((fields & field) == 0) continue;

@@ -36,6 +36,10 @@ constexpr Requirement kRequirements[] = {
     {kFieldIp, perfdata::kSampleIp, "ip", "IP"},
     {kFieldAddr, perfdata::kSampleAddr, "addr", "ADDR"},
     {kFieldTrace, perfdata::kSampleRaw, "trace", "RAW"},
+    {kFieldBrstack, perfdata::kSampleBranchStack, "brstack", "BRANCH_STACK"},
+    {kFieldBrstackSym, perfdata::kSampleBranchStack, "brstacksym", "BRANCH_STACK"},
+    {kFieldBrstackOff, perfdata::kSampleBranchStack, "brstackoff", "BRANCH_STACK"},
+    {kFieldCgroup, perfdata::kSampleCgroup, "cgroup", "CGROUP"},
 };
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <iterator>
 
 #include "base/hex_digits.h"
+#include "views/branch_text.h"
+#include "views/record_text.h"
 #include "views/script_state.h"
 
 namespace stackreel::views {
@@ -40,9 +42,9 @@ void AppendHex16(std::string& out, uint64_t value) {
 }
 
 // "%5d/%-5d ", "%5d "
-void AppendIds(std::string& out, const AnalyzedSample& sample, uint32_t fields) {
-  const auto pid = static_cast<int32_t>(sample.pid);
-  const auto tid = static_cast<int32_t>(sample.tid);
+void AppendIds(std::string& out, uint32_t of_pid, uint32_t of_tid, uint32_t fields) {
+  const auto pid = static_cast<int32_t>(of_pid);
+  const auto tid = static_cast<int32_t>(of_tid);
   auto to = std::back_inserter(out);
   if ((fields & kFieldPid) != 0 && (fields & kFieldTid) != 0) {
     fmt::format_to(to, "{:5}/{:<5} ", pid, tid);
@@ -110,7 +112,43 @@ struct ScriptText {
   void SampledFrame(const AnalyzedFrame& frame);
   void Trace(const ScriptFormatter::State::EventFormat& format, const perfdata::Sample& sample);
   void Addr(const ScriptFormatter::State::EventFormat& format, uint64_t addr);
+  void Branches(const perfdata::Sample& sample);
+  // In the file, or from the start of the kernel or its module; the address where that is unknown.
+  [[nodiscard]] uint64_t PlaceInModule(const AnalyzedFrame& at, uint64_t address) const {
+    if (at.module == session::kNoModule) return address;
+    if (!at.kernel) return at.offset.value;
+    return address - state.analysis.session().modules()[at.module].kernel_start.value;
+  }
 };
+
+// perf prints one kind only, by address before by function.
+void ScriptText::Branches(const perfdata::Sample& sample) {
+  const bool by_function = !Has(kFieldBrstack) && Has(kFieldBrstackSym);
+  const bool by_offset = !Has(kFieldBrstack) && !by_function;
+  const auto place = [&](uint64_t address, std::string& to) {
+    const bool plain = !by_function && !by_offset && !Has(kFieldDso);
+    const AnalyzedFrame at = plain ? AnalyzedFrame() : state.analysis.LocateInSample(Avma(address));
+    if (by_function) {
+      const SymbolizedFrame* symbol = at.symbols.empty() ? nullptr : &at.symbols.back();
+      if (symbol == nullptr || symbol->function == 0) {
+        to += "[unknown]";
+      } else {
+        to += state.Text(symbol->function);
+        to += "+0x";
+        AppendHex(to, symbol->offset);
+      }
+    } else {
+      to += "0x";
+      AppendHex(to, by_offset ? PlaceInModule(at, address) : address);
+    }
+    if (Has(kFieldDso)) {
+      to += '(';
+      to += state.DsoOf(at.module);
+      to += ')';
+    }
+  };
+  AppendBranches(sample.branches, by_function ? "" : " ", place, out);
+}
 
 void ScriptText::Trace(const ScriptFormatter::State::EventFormat& format,
                        const perfdata::Sample& sample) {
@@ -193,7 +231,7 @@ Status ScriptFormatter::AppendText(const AnalyzedSample& sample, std::string& ou
       fmt::format_to(to, "{:>16} ", state_->CommOf(sample));
     }
   }
-  AppendIds(out, sample, fields);
+  AppendIds(out, sample.pid, sample.tid, fields);
   if (text.Has(kFieldCpu)) {
     fmt::format_to(to, "[{:03}] ", static_cast<int32_t>(sample.sample->cpu));
   }
@@ -219,6 +257,39 @@ Status ScriptFormatter::AppendText(const AnalyzedSample& sample, std::string& ou
       if (!sample.frames.empty()) text.SampledFrame(sample.frames.front());
     }
   }
+  if (text.Has(kFieldBrstack) || text.Has(kFieldBrstackSym) || text.Has(kFieldBrstackOff)) {
+    text.Branches(*sample.sample);
+  }
+  if (text.Has(kFieldCgroup)) {
+    const std::string_view path = state_->analysis.session().CgroupPath(sample.sample->cgroup);
+    out += ' ';
+    out += path.empty() ? "unknown" : path;
+  }
+  out += '\n';
+  return {};
+}
+
+Status ScriptFormatter::AppendRecord(const perfdata::Record& record, uint32_t event,
+                                     std::string& out) {
+  TRY_ASSIGN(const State::EventFormat* format, state_->FormatOf(event));
+  const ScriptText text{*state_, out, format->fields};
+  const perfdata::Attr& attr = state_->analysis.events().events()[event].attr;
+  const perfdata::SampleId id = record.sample_id.value_or(perfdata::SampleId());
+  if (text.Has(kFieldComm)) {
+    session::Session& session = state_->analysis.session();
+    const uint32_t tid = ThreadOfRecord(record);
+    const session::Thread* thread = session.FindThread(tid);
+    const std::string comm =
+        thread != nullptr ? session.CommOf(*thread) : fmt::format(":{}", static_cast<int32_t>(tid));
+    const bool chain = (attr.sample_type & perfdata::kSampleCallchain) != 0 && text.Has(kFieldIp);
+    fmt::format_to(std::back_inserter(out), "{:>{}} ", comm, chain ? 0 : 16);
+  }
+  AppendIds(out, id.pid, id.tid, format->fields);
+  if (text.Has(kFieldCpu)) {
+    fmt::format_to(std::back_inserter(out), "[{:03}] ", static_cast<int32_t>(id.cpu));
+  }
+  if (text.Has(kFieldTime)) AppendTime(out, id.time, state_->options.nanoseconds);
+  AppendRecordText(record, out);
   out += '\n';
   return {};
 }

@@ -28,6 +28,10 @@ enum ScriptField : uint32_t {
   kFieldSrcline = 1u << 11,
   kFieldAddr = 1u << 12,
   kFieldTrace = 1u << 13,
+  kFieldBrstack = 1u << 14,     // branches by address
+  kFieldBrstackSym = 1u << 15,  // by function
+  kFieldBrstackOff = 1u << 16,  // by place in the file
+  kFieldCgroup = 1u << 17,
 };
 
 // Which fields to print: `only`, or what is usual for the event's type with some added or removed.
@@ -58,6 +62,8 @@ class ScriptFormatter {
   // Appends the block of one sample, to the byte as perf 6.1 prints these fields. kUsage if a field
   // was asked for that the sample's event does not have.
   Status AppendText(const analyze::AnalyzedSample& sample, std::string& out);
+  // The same of a record that is none, with the fields of `event`'s samples: see record_text.h.
+  Status AppendRecord(const perfdata::Record& record, uint32_t event, std::string& out);
   // Appends one JSON object and a newline; "schema": "stackreel.sample/1" in the first one only.
   Status AppendJson(const analyze::AnalyzedSample& sample, std::string& out);
 
