@@ -1,9 +1,7 @@
 #include "symbolize/kallsyms.h"
 
 #include <algorithm>
-#include <limits>
 
-#include "base/check.h"
 #include "base/hex_digits.h"
 #include "symbolize/symbol_table_builder.h"
 #include "symbolize/text_lines.h"
@@ -68,66 +66,95 @@ std::optional<KallsymsLine> ParseKallsymsLine(std::string_view line) {
   return KallsymsLine{head->address, head->letter, TakeWord(head->rest), ModuleOf(line)};
 }
 
-std::string_view LinesThatMayBeOf(std::string_view kallsyms, std::string_view module) {
-  if (module.empty()) return kallsyms;
-  const size_t bracket = kallsyms.find('[');
-  if (bracket == std::string_view::npos) return {};
-  const size_t newline = kallsyms.rfind('\n', bracket);
-  return newline == std::string_view::npos ? kallsyms : kallsyms.substr(newline + 1);
+KallsymsSearch::KallsymsSearch(std::string_view text) : text_(text), end_(EndOfKernelLines()) {}
+
+// Where a line begins, in [offset, limit]; `limit` if none does before.
+size_t KallsymsSearch::LineStartAtOrAfter(size_t offset, size_t limit) const {
+  if (offset == 0) return 0;
+  const size_t newline = text_.substr(0, limit).find('\n', offset - 1);
+  return newline == std::string_view::npos ? limit : newline + 1;
 }
 
-// Of several symbols at one address the last, which alone has a size, is the one to keep.
-std::optional<KallsymsIndex> KallsymsIndex::Make(std::string_view text, std::string_view module) {
-  constexpr size_t kShortLine = 40;  // most are longer
-  if (text.size() > std::numeric_limits<uint32_t>::max()) return std::nullopt;
-  KallsymsIndex index(text);
-  index.lines_.reserve(text.size() / kShortLine);
-  uint64_t last = 0;
-  for (std::string_view rest = LinesThatMayBeOf(text, module); !rest.empty();) {
-    const auto offset = static_cast<uint32_t>(rest.data() - text.data());
-    const std::string_view line = TakeLine(rest);
-    const std::optional<Head> head = ParseHead(line);
-    if (!head || !IsTextOrData(head->letter) || ModuleOf(line) != module || !HasWord(head->rest)) {
-      continue;
-    }
-    if (index.lines_.empty() || head->address > last) {
-      index.lines_.push_back(offset);
-    } else if (head->address == last) {
-      index.lines_.back() = offset;
-    } else {
-      return std::nullopt;
-    }
-    last = head->address;
+// The first symbol of the kernel proper at or behind the line that begins at `begin`.
+std::optional<KallsymsSearch::Line> KallsymsSearch::NextLine(size_t begin) const {
+  std::string_view rest = text_.substr(begin);
+  while (!rest.empty()) {
+    const auto at = static_cast<size_t>(rest.data() - text_.data());
+    const std::optional<KallsymsLine> line = ParseKallsymsLine(TakeLine(rest));
+    const size_t end = text_.size() - rest.size();
+    if (line && line->module.empty()) return Line{at, end, *line};
+    if (end >= end_) break;
   }
-  return index;
+  return std::nullopt;
 }
 
-KallsymsLine KallsymsIndex::LineAt(size_t i) const {
-  std::string_view rest = text_.substr(lines_[i]);
-  // The text may be of a file that changes under us.
-  return ParseKallsymsLine(TakeLine(rest)).value_or(KallsymsLine());
+bool KallsymsSearch::empty() const { return !NextLine(0).has_value(); }
+
+// Halves the text between a line that is the kernel's and one that is a module's.
+size_t KallsymsSearch::EndOfKernelLines() const {
+  const auto is_modules = [this](size_t begin) {
+    std::string_view rest = text_.substr(begin);
+    return !ModuleOf(TakeLine(rest)).empty();
+  };
+  size_t low = 0;
+  size_t high = text_.size();
+  if (const size_t last = text_.find_last_not_of('\n'); last != std::string_view::npos) {
+    const size_t newline = text_.rfind('\n', last);
+    const size_t last_line = newline == std::string_view::npos ? 0 : newline + 1;
+    if (!is_modules(last_line)) return high;
+    high = last_line;
+  }
+  while (low < high) {
+    const size_t middle = LineStartAtOrAfter(low + (high - low) / 2, high);
+    if (middle == high) {  // few lines are left
+      while (low < high && !is_modules(low)) low = LineStartAtOrAfter(low + 1, high);
+      return low;
+    }
+    if (is_modules(middle)) {
+      high = middle;
+    } else {
+      low = LineStartAtOrAfter(middle + 1, high);
+    }
+  }
+  return high;
 }
 
-SymbolRange KallsymsIndex::At(size_t i) const {
-  const KallsymsLine line = LineAt(i);
-  const uint64_t end = i + 1 < size() ? StartOf(i + 1) : EndOfPageAfter(line.address);
-  return {Svma(line.address), Svma(end), line.name};
-}
-
-std::optional<SymbolRange> KallsymsIndex::Find(Svma svma) const {
-  size_t low = 0;  // the number of symbols that start at or before `svma`
-  for (size_t high = size(); low < high;) {
+KallsymsSearch::Found KallsymsSearch::Find(Svma svma) const {
+  constexpr size_t kFewLines = 4096;  // bytes
+  // The line of the last symbol at or before `svma` begins in [low, high), if there is one.
+  size_t low = 0;
+  size_t high = end_;
+  while (high - low > kFewLines) {
     const size_t middle = low + (high - low) / 2;
-    if (StartOf(middle) <= svma.value) {
-      low = middle + 1;
+    const std::optional<Line> line = NextLine(LineStartAtOrAfter(middle, high));
+    if (line && line->begin < high && line->line.address <= svma.value) {
+      low = line->begin;
     } else {
       high = middle;
     }
   }
-  if (low == 0) return std::nullopt;
-  const SymbolRange symbol = At(low - 1);
-  if (svma < symbol.start || svma >= symbol.end) return std::nullopt;
-  return symbol;
+  Found found;
+  std::optional<KallsymsLine> before;  // the line passed last
+  std::optional<KallsymsLine> last;    // the last one at or before `svma`
+  uint64_t end = 0;
+  for (std::optional<Line> next = NextLine(low); next; next = NextLine(next->end)) {
+    const KallsymsLine& line = next->line;
+    if (before && line.address < before->address) found.in_order = false;
+    before = line;
+    if (line.address <= svma.value) {
+      last = line;
+    } else if (end == 0) {
+      end = line.address;
+    }
+    if (next->end >= end_ || (end != 0 && next->begin >= high)) break;
+  }
+  if (!last) {
+    found.in_order = found.in_order && low == 0;
+    return found;
+  }
+  if (end == 0) end = EndOfPageAfter(last->address);
+  if (svma.value < end) found.symbol = SymbolRange{Svma(last->address), Svma(end), last->name};
+  return found;
 }
 
 std::optional<uint64_t> AddressInKallsyms(std::string_view text, std::string_view name) {

@@ -1,10 +1,10 @@
 // /proc/kallsyms and copies of it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "base/address.h"
 #include "symbolize/symbol_table.h"
@@ -20,30 +20,39 @@ struct KallsymsLine {
 // Nothing if it is no such line.
 std::optional<KallsymsLine> ParseKallsymsLine(std::string_view line);
 
-// The part of kallsyms text that may have lines of `module` ("" the kernel proper). The kernel
-// writes its modules' lines behind its own.
-std::string_view LinesThatMayBeOf(std::string_view kallsyms, std::string_view module);
-
-// The symbols of a kernel where they stand in kallsyms text. There are 100,000 and more of them, of
-// which a profile names few hundred: only where their lines begin is noted, in one pass.
-class KallsymsIndex {
+// The symbols of the kernel proper where they stand in kallsyms text. The kernel writes them in the
+// order of their addresses, its modules' lines behind them. There are 100,000 and more, of which a
+// profile names few hundred: nothing is read but what a look-up passes by.
+class KallsymsSearch {
  public:
-  // Nothing if the lines of `module` are not in the order of their addresses. `text` must outlive
-  // the index.
-  static std::optional<KallsymsIndex> Make(std::string_view text, std::string_view module);
+  // `text` must outlive it.
+  explicit KallsymsSearch(std::string_view text);
 
-  [[nodiscard]] size_t size() const { return lines_.size(); }
-  // Each symbol ends where the next one starts, the last one past its page.
-  [[nodiscard]] SymbolRange At(size_t i) const;
-  [[nodiscard]] std::optional<SymbolRange> Find(Svma svma) const;
+  [[nodiscard]] std::string_view text() const { return text_; }
+  // Whether it has no symbol.
+  [[nodiscard]] bool empty() const;
+
+  struct Found {
+    // If not, the lines around the address are not in order, and it has to be looked for otherwise.
+    bool in_order = true;
+    // Of several symbols at one address the last, which alone has a size. Each ends where the next
+    // one starts, the last one past its page.
+    std::optional<SymbolRange> symbol;
+  };
+  [[nodiscard]] Found Find(Svma svma) const;
 
  private:
-  explicit KallsymsIndex(std::string_view text) : text_(text) {}
-  [[nodiscard]] KallsymsLine LineAt(size_t i) const;
-  [[nodiscard]] uint64_t StartOf(size_t i) const { return LineAt(i).address; }
+  // A line that begins at `begin`; the next one begins at `end`.
+  struct Line {
+    size_t begin = 0, end = 0;
+    KallsymsLine line;
+  };
+  [[nodiscard]] std::optional<Line> NextLine(size_t begin) const;
+  [[nodiscard]] size_t LineStartAtOrAfter(size_t offset, size_t limit) const;
+  [[nodiscard]] size_t EndOfKernelLines() const;
 
   std::string_view text_;
-  std::vector<uint32_t> lines_;  // offsets of lines, one an address
+  size_t end_;  // of the lines of the kernel proper
 };
 
 }  // namespace stackreel::symbolize

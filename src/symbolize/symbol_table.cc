@@ -192,15 +192,20 @@ SymbolTable::~SymbolTable() = default;
 SymbolTable::SymbolTable(SymbolTable&&) noexcept = default;
 SymbolTable& SymbolTable::operator=(SymbolTable&&) noexcept = default;
 
-size_t SymbolTable::size() const { return kallsyms_ ? kallsyms_->size() : entries_.size(); }
+bool SymbolTable::empty() const { return kallsyms_ ? kallsyms_->empty() : entries_.empty(); }
+
+size_t SymbolTable::size() const { return kallsyms_ ? AllOfKallsyms().size() : entries_.size(); }
 
 SymbolRange SymbolTable::At(size_t i) const {
-  if (kallsyms_) return kallsyms_->At(i);
+  if (kallsyms_) return AllOfKallsyms().At(i);
   return {Svma(entries_[i].start), Svma(entries_[i].end), entries_[i].Name()};
 }
 
 std::optional<SymbolRange> SymbolTable::Find(Svma svma) const {
-  if (kallsyms_) return kallsyms_->Find(svma);
+  if (kallsyms_) {
+    const KallsymsSearch::Found found = kallsyms_->Find(svma);
+    return found.in_order ? found.symbol : AllOfKallsyms().Find(svma);
+  }
   const auto after = std::ranges::upper_bound(entries_, svma.value, {}, &SymbolEntry::start);
   if (after == entries_.begin()) return std::nullopt;
   uint32_t found = kNone;

@@ -22,13 +22,13 @@ struct SymbolRange {
   std::string_view name;  // as in the file (mangled); "name@plt" for a PLT stub
 };
 
-class KallsymsIndex;
+class KallsymsSearch;
 struct SymbolEntry;
 
 // Sorted by start, one symbol an address, chosen as perf 6.1 chooses (the rules stand in
 // symbol_table.cc, each with a test). Made with as little work as can be, since of most tables few
 // symbols are asked for: names stay where they are, and which of several at one address is the one
-// is decided when it is asked for, if that takes their demangled names.
+// is decided when it is asked for, if that takes their demangled names. For use by one thread.
 class SymbolTable {
  public:
   SymbolTable();
@@ -58,12 +58,16 @@ class SymbolTable {
   // Symbols in order of their starts; those that may be the one at an address are all there.
   [[nodiscard]] size_t size() const;
   [[nodiscard]] SymbolRange At(size_t i) const;
-  [[nodiscard]] bool empty() const { return size() == 0; }
+  [[nodiscard]] bool empty() const;
 
  private:
   friend class SymbolTableBuilder;
 
-  std::unique_ptr<const KallsymsIndex> kallsyms_;  // if there is one, it is the table
+  [[nodiscard]] const SymbolTable& AllOfKallsyms() const;
+
+  // If there is one, it is the table, and `all_of_kallsyms_` is made once that does not do.
+  std::unique_ptr<const KallsymsSearch> kallsyms_;
+  mutable std::unique_ptr<const SymbolTable> all_of_kallsyms_;
   std::vector<SymbolEntry> entries_;
   // For each entry the index of the nearest one before it that reaches past its start, or
   // UINT32_MAX. Empty if no two symbols overlap.

@@ -1,6 +1,7 @@
 #include "symbolize/symbol_table.h"
 
 #include <elf.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <lzma.h>
@@ -267,6 +268,44 @@ TEST(SymbolTableTest, KallsymsInAnyOrderGiveTheSameTable) {
     EXPECT_EQ(a.At(i).name, b.At(i).name);
     EXPECT_EQ(a.At(i).start, b.At(i).start);
     EXPECT_EQ(a.At(i).end, b.At(i).end);
+  }
+}
+
+// Large enough to be searched by halves: 3,000 symbols of the kernel, two an address now and then,
+// lines in between that are none, and 1,000 of modules.
+std::string LargeKallsyms(bool in_order) {
+  std::string text;
+  for (unsigned i = 0; i < 3000; ++i) {
+    const unsigned place = in_order ? i : i * 1009 % 3000;  // each once
+    const uint64_t address = 0xffffffff81000000 + uint64_t{place} * 0x40;
+    if (place % 10 == 0) text += fmt::format("{:016x} t alias_{}\n", address, place);
+    text += fmt::format("{:016x} T function_{}\n", address, place);
+    if (place % 7 == 0) text += fmt::format("{:016x} r constant_{}\n", address + 8, place);
+  }
+  for (unsigned i = 0; i < 1000; ++i) {
+    text += fmt::format("{:016x} t of_module_{}\t[mod]\n", 0xffffffffc0000000 + i * 0x10, i);
+  }
+  return text;
+}
+
+TEST(SymbolTableTest, LargeKallsymsAreSearchedWhereTheyAreInOrder) {
+  for (const bool in_order : {true, false}) {
+    const std::string text = LargeKallsyms(in_order);
+    const auto table = SymbolTable::FromKallsyms(text, "");
+    EXPECT_FALSE(table.empty());
+    EXPECT_EQ(NameAt(table, 0xffffffff80ffffff), "");
+    for (unsigned i = 0; i < 3000; ++i) {
+      const uint64_t address = 0xffffffff81000000 + uint64_t{i} * 0x40;
+      // In order the last of two at one address is the one, else the global one: the same here.
+      ASSERT_EQ(NameAt(table, address), fmt::format("function_{}", i)) << in_order;
+      ASSERT_EQ(NameAt(table, address + 0x3f), fmt::format("function_{}", i)) << in_order;
+    }
+    EXPECT_EQ(NameAt(table, 0xffffffff81000000 + 3001 * 0x40), "function_2999")
+        << "to its page's end";
+    EXPECT_EQ(NameAt(table, 0xffffffffc0000000), "") << "a module's";
+    const auto module = SymbolTable::FromKallsyms(text, "mod");
+    EXPECT_EQ(NameAt(module, 0xffffffffc0000010), "of_module_1");
+    EXPECT_EQ(table.size(), 3000);
   }
 }
 

@@ -1,6 +1,7 @@
 // Symbol tables that are no ELF symbol tables: /proc/kallsyms, perf maps, jitdumps.
 #include <elf.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -12,15 +13,19 @@
 
 namespace stackreel::symbolize {
 
-SymbolTable SymbolTable::FromKallsyms(std::string_view text, std::string_view module) {
-  if (std::optional<KallsymsIndex> index = KallsymsIndex::Make(text, module)) {
-    SymbolTable table;
-    table.kallsyms_ = std::make_unique<const KallsymsIndex>(*std::move(index));
-    return table;
-  }
+namespace {
+
+// All symbols of one module, in whatever order their lines are.
+SymbolTable TableOfLines(std::string_view kallsyms, std::string_view module) {
   SymbolTableBuilder builder;
-  for (std::string_view rest = LinesThatMayBeOf(text, module); !rest.empty();) {
-    const std::optional<KallsymsLine> line = ParseKallsymsLine(TakeLine(rest));
+  // The kernel writes its modules' lines behind its own.
+  if (!module.empty()) {
+    const size_t bracket = std::min(kallsyms.find('['), kallsyms.size());
+    const size_t newline = kallsyms.rfind('\n', bracket);
+    kallsyms.remove_prefix(newline == std::string_view::npos ? 0 : newline + 1);
+  }
+  while (!kallsyms.empty()) {
+    const std::optional<KallsymsLine> line = ParseKallsymsLine(TakeLine(kallsyms));
     if (!line || line->module != module) continue;
     const bool weak = line->letter == 'W' || line->letter == 'w';
     const bool local = line->letter >= 'a' && line->letter <= 'z';
@@ -32,6 +37,22 @@ SymbolTable SymbolTable::FromKallsyms(std::string_view text, std::string_view mo
   }
   builder.Settle();
   return std::move(builder).Build();
+}
+
+}  // namespace
+
+SymbolTable SymbolTable::FromKallsyms(std::string_view text, std::string_view module) {
+  if (!module.empty()) return TableOfLines(text, module);
+  SymbolTable table;
+  table.kallsyms_ = std::make_unique<const KallsymsSearch>(text);
+  return table;
+}
+
+const SymbolTable& SymbolTable::AllOfKallsyms() const {
+  if (all_of_kallsyms_ == nullptr) {
+    all_of_kallsyms_ = std::make_unique<const SymbolTable>(TableOfLines(kallsyms_->text(), ""));
+  }
+  return *all_of_kallsyms_;
 }
 
 SymbolTable SymbolTable::FromJitDump(const session::JitDump& dump) {
