@@ -26,6 +26,13 @@ constexpr size_t kChunkSamples = 16;
 
 constexpr uint32_t kNoId = UINT32_MAX;  // of a sample without TID
 
+struct Batch {
+  std::vector<PendingSample> samples;  // used up to size; the rest waits to be used again
+  size_t size = 0;
+  size_t bytes = 0;
+  std::vector<std::vector<AnalyzedFrame>> chunk_frames;
+};
+
 }  // namespace
 
 struct Analysis::State : public perfdata::TimedSink {
@@ -45,7 +52,8 @@ struct Analysis::State : public perfdata::TimedSink {
     for (size_t i = 0; i < executor.concurrency(); ++i) {
       builders.push_back(std::make_unique<ChainBuilder>(chain_options));
     }
-    batch.resize(kBatchSamplesPerWorker * builders.size());
+    batch.samples.resize(kBatchSamplesPerWorker * builders.size());
+    built.samples.resize(batch.samples.size());
   }
 
   Status OnTimedRecord(const perfdata::TimedRecord& record) override;
@@ -57,6 +65,8 @@ struct Analysis::State : public perfdata::TimedSink {
   Status Take(PendingSample& pending);
   Status TakeReady(bool at_end);
   Status FlushBatch();
+  void BuildChunk(size_t chunk, size_t worker);
+  Status DeliverBatch(Batch& from);
   uint64_t Symbolize(std::span<AnalyzedFrame> frames);
   AnalyzedFrame LocateInSample(Avma address);
   void CountMask(const session::PointerMask& mask);
@@ -81,10 +91,8 @@ struct Analysis::State : public perfdata::TimedSink {
   DeferredQueue deferred;
   SampleSelector selector;
 
-  std::vector<PendingSample> batch;  // used up to batch_size; the rest waits to be used again
-  size_t batch_size = 0;
-  size_t batch_bytes = 0;
-  std::vector<std::vector<AnalyzedFrame>> chunk_frames;
+  Batch batch;  // is being filled
+  Batch built;  // its frames are made, but it is not delivered
 
   AnalysisSink* sink = nullptr;
   const PendingSample* delivered = nullptr;  // the one that the sink looks at
@@ -137,7 +145,7 @@ Status Analysis::State::OnSample(const perfdata::TimedRecord& record) {
   }
   const bool direct = deferred.empty();
   PendingSample local;
-  PendingSample& pending = direct ? batch[batch_size] : local;
+  PendingSample& pending = direct ? batch.samples[batch.size] : local;
   pending.event = *record.event;
   const perfdata::Attr& attr = events[pending.event].attr;
   pending.branch_sample_type = attr.branch_sample_type;
@@ -221,39 +229,60 @@ void Analysis::State::OnTimeConversion(const perfdata::TimedRecord& record) {
 
 Status Analysis::State::TakeReady(bool at_end) {
   while (std::optional<PendingSample> pending = deferred.Pop(at_end)) {
-    batch[batch_size] = std::move(*pending);
-    TRY(Take(batch[batch_size]));
+    batch.samples[batch.size] = std::move(*pending);
+    TRY(Take(batch.samples[batch.size]));
   }
   return {};
 }
 
-// `pending` is batch[batch_size].
+// `pending` is the first of `batch` that is not counted yet.
 Status Analysis::State::Take(PendingSample& pending) {
-  ++batch_size;
-  batch_bytes += pending.raw.bytes.size();
-  if (batch_size == batch.size() || batch_bytes >= kBatchBytesPerWorker * builders.size()) {
+  ++batch.size;
+  batch.bytes += pending.raw.bytes.size();
+  if (batch.size == batch.samples.size() || batch.bytes >= kBatchBytesPerWorker * builders.size()) {
     return FlushBatch();
   }
   return {};
 }
 
+void Analysis::State::BuildChunk(size_t chunk, size_t worker) {
+  const size_t first = chunk * kChunkSamples;
+  const size_t last = std::min(first + kChunkSamples, batch.size);
+  std::vector<AnalyzedFrame>& frames = batch.chunk_frames[chunk];
+  frames.clear();
+  for (size_t i = first; i < last; ++i) {
+    if (i + 1 < last) builders[worker]->Prefetch(batch.samples[i + 1]);
+    builders[worker]->Build(batch.samples[i], frames);
+  }
+}
+
+Status Analysis::State::DeliverBatch(Batch& from) {
+  for (size_t i = 0; i < from.size; ++i) {
+    TRY(Deliver(from.samples[i], from.chunk_frames[i / kChunkSamples]));
+  }
+  for (size_t i = 0; i < from.size; ++i) from.samples[i].raw.block.reset();
+  from.size = 0;
+  from.bytes = 0;
+  return {};
+}
+
+// With several workers one of them delivers the batch before, since that takes about as long as
+// unwinding does.
 Status Analysis::State::FlushBatch() {
-  const size_t chunks = (batch_size + kChunkSamples - 1) / kChunkSamples;
-  if (chunk_frames.size() < chunks) chunk_frames.resize(chunks);
-  executor.ParallelFor(chunks, [this](size_t chunk, size_t worker) {
-    const size_t first = chunk * kChunkSamples;
-    const size_t last = std::min(first + kChunkSamples, batch_size);
-    std::vector<AnalyzedFrame>& frames = chunk_frames[chunk];
-    frames.clear();
-    for (size_t i = first; i < last; ++i) {
-      if (i + 1 < last) builders[worker]->Prefetch(batch[i + 1]);
-      builders[worker]->Build(batch[i], frames);
+  const size_t chunks = (batch.size + kChunkSamples - 1) / kChunkSamples;
+  if (batch.chunk_frames.size() < chunks) batch.chunk_frames.resize(chunks);
+  Status delivery;
+  executor.ParallelFor(chunks + 1, [&](size_t index, size_t worker) {
+    if (index == 0) {
+      delivery = DeliverBatch(built);
+    } else {
+      BuildChunk(index - 1, worker);
     }
   });
-  for (size_t i = 0; i < batch_size; ++i) TRY(Deliver(batch[i], chunk_frames[i / kChunkSamples]));
-  for (size_t i = 0; i < batch_size; ++i) batch[i].raw.block.reset();
-  batch_size = 0;
-  batch_bytes = 0;
+  TRY(delivery);
+  std::swap(batch, built);
+  // Alone, the worker finds the frames in its cache if they are delivered at once.
+  if (builders.size() == 1) TRY(DeliverBatch(built));
   if (*on_progress) (*on_progress)(reader.position(), reader.total());
   return {};
 }
@@ -385,6 +414,7 @@ Result<AnalysisResult> Analysis::Run(AnalysisSink& sink) {
   TRY(sorter.Finish());
   TRY(state.TakeReady(/*at_end=*/true));
   TRY(state.FlushBatch());
+  TRY(state.DeliverBatch(state.built));
   state.CollectCounters();
   return state.result;
 }

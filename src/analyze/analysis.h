@@ -93,7 +93,8 @@ class Analysis {
   Analysis(const Analysis&) = delete;
   Analysis& operator=(const Analysis&) = delete;
 
-  // Reads it all; samples go to `sink` in order of time, on the calling thread.
+  // Reads it all; samples go to `sink` in order of time, one after another, but not always on the
+  // same thread.
   Result<AnalysisResult> Run(AnalysisSink& sink);
 
   // Where an address (without its tag, if it has one) is, and what function, in the process of the
