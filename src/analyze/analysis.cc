@@ -18,9 +18,11 @@ namespace {
 using perfdata::RecordType;
 
 // A batch is as much as all workers do between two visits of the sink. It is small, so that stacks
-// are still in the cache when they are unwound, and large enough to be worth the wake-ups.
+// are still in the cache when they are unwound, and large enough to be worth the wake-ups, if there
+// are any.
 constexpr size_t kBatchSamplesPerWorker = 128;
 constexpr size_t kBatchBytesPerWorker = size_t{1} << 20;
+constexpr size_t kBatchBytesAlone = size_t{1} << 18;
 // Contiguous samples that one worker takes at a time.
 constexpr size_t kChunkSamples = 16;
 
@@ -52,6 +54,7 @@ struct Analysis::State : public perfdata::TimedSink {
     for (size_t i = 0; i < executor.concurrency(); ++i) {
       builders.push_back(std::make_unique<ChainBuilder>(chain_options));
     }
+    batch_bytes = builders.size() == 1 ? kBatchBytesAlone : kBatchBytesPerWorker * builders.size();
     batch.samples.resize(kBatchSamplesPerWorker * builders.size());
     built.samples.resize(batch.samples.size());
   }
@@ -91,8 +94,9 @@ struct Analysis::State : public perfdata::TimedSink {
   DeferredQueue deferred;
   SampleSelector selector;
 
-  Batch batch;  // is being filled
-  Batch built;  // its frames are made, but it is not delivered
+  size_t batch_bytes = 0;  // that end a batch
+  Batch batch;             // is being filled
+  Batch built;             // its frames are made, but it is not delivered
 
   AnalysisSink* sink = nullptr;
   const PendingSample* delivered = nullptr;  // the one that the sink looks at
@@ -239,9 +243,7 @@ Status Analysis::State::TakeReady(bool at_end) {
 Status Analysis::State::Take(PendingSample& pending) {
   ++batch.size;
   batch.bytes += pending.raw.bytes.size();
-  if (batch.size == batch.samples.size() || batch.bytes >= kBatchBytesPerWorker * builders.size()) {
-    return FlushBatch();
-  }
+  if (batch.size == batch.samples.size() || batch.bytes >= batch_bytes) return FlushBatch();
   return {};
 }
 

@@ -130,6 +130,7 @@ const SymbolEntry& PreferredByName(std::span<const SymbolEntry> entries) {
 }
 
 void SymbolTableBuilder::Settle(AtOneAddress choice) {
+  if (settled_ == entries_.size()) return;
   SortByStart(std::span(entries_).subspan(settled_));
   std::ranges::inplace_merge(entries_, entries_.begin() + static_cast<std::ptrdiff_t>(settled_), {},
                              &SymbolEntry::start);

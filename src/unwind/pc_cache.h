@@ -2,8 +2,10 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
-#include <vector>
+
+#include "base/zeroed_array.h"
 
 namespace stackreel::unwind {
 
@@ -25,8 +27,6 @@ class PcCache {
     friend bool operator==(const Origin&, const Origin&) = default;
   };
 
-  PcCache() : entries_(kSize), origins_(kSize) {}
-
   [[nodiscard]] Entry& At(uint64_t pc) { return entries_[Slot(pc)]; }
   [[nodiscard]] Origin& OriginAt(uint64_t pc) { return origins_[Slot(pc)]; }
 
@@ -41,7 +41,7 @@ class PcCache {
     return known.tag;
   }
   void Clear() {
-    entries_.assign(kSize, Entry{});
+    entries_ = ZeroedArray<Entry>(kSize);
     known_.fill({});
     next_tag_ = 2;
   }
@@ -55,8 +55,8 @@ class PcCache {
     uint64_t version = 0;
     uint32_t tag = 0;
   };
-  std::vector<Entry> entries_;
-  std::vector<Origin> origins_;
+  ZeroedArray<Entry> entries_{kSize};
+  ZeroedArray<Origin> origins_{kSize};
   std::array<Known, 256> known_{};
   uint32_t next_tag_ = 2;
 };
