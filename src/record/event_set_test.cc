@@ -10,6 +10,7 @@ namespace {
 std::vector<perfdata::Event> Configure(const std::vector<std::string>& names,
                                        const EventSettings& settings) {
   std::vector<perfdata::Event> parsed;
+  parsed.reserve(names.size());
   for (const std::string& name : names) parsed.push_back(ParseEvent(name).value());
   return ConfigureEvents(parsed, settings);
 }
