@@ -114,7 +114,6 @@ perfdata::RecordContext Analysis::State::ContextOf(const perfdata::TimedRecord& 
 // Samples before it are given to the sink first, whatever that costs.
 Status Analysis::State::ShowRecord(const perfdata::TimedRecord& record) {
   TRY(FlushBatch());
-  TRY(DeliverBatch(built));
   session.Apply(record, ContextOf(record));
   // A bad one the session has counted.
   const auto decoded = perfdata::DecodeRecord(record.raw, ContextOf(record));

@@ -42,7 +42,7 @@ Result<Outcome> Anonymize(const RereadableRecording& in, ByteSink& out, const Ke
   std::unique_ptr<RecordStep> step;
   std::vector<perfdata::Event> unwound;
   if (options.unwind) {
-    step = options.unwind(*input.reader, collected->events, forward);
+    step = options.unwind({collected->endian, collected->events, collected->features}, forward);
   }
   if (step) {
     unwound = step->Events();

@@ -34,11 +34,16 @@ class RecordStep : public perfdata::TimedSink {
   virtual void CollectCounters(Counters& counters) const = 0;
   [[nodiscard]] virtual std::map<uint32_t, std::vector<uint8_t>> Features() const = 0;
 };
-// `reader` is about to read the recording, whose events are all in `recorded`; both, `next` and
-// what the factory holds outlive the step. Null: nothing is to be done.
-using RecordStepFactory = std::function<std::unique_ptr<RecordStep>(
-    const perfdata::Reader& reader, const std::vector<perfdata::Event>& recorded,
-    perfdata::TimedSink& next)>;
+// What a recording says of all its records, wherever in it that stands.
+struct RecordingHead {
+  Endian endian = Endian::kLittle;
+  const std::vector<perfdata::Event>& events;
+  const perfdata::Features& features;
+};
+// What `head` refers to, `next` and what the factory holds outlive the step. Null: nothing is to be
+// done.
+using RecordStepFactory = std::function<std::unique_ptr<RecordStep>(const RecordingHead& head,
+                                                                    perfdata::TimedSink& next)>;
 
 struct Options {
   Level level = Level::kAddresses;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/interval_map.h"
+#include "base/pointer_code.h"
 
 namespace stackreel::anonymize {
 namespace {
@@ -84,6 +85,13 @@ Span ArenaOf(const AddressWidth& width, bool kernel, bool narrow) {
     constexpr uint64_t kBoundary = 0xc0000000;
     return kernel ? Span{kBoundary, k4G - k64K} : Span{k64K, kBoundary};
   }
+  if (width.has_signatures && !narrow) {
+    // The upper half of each, so that the highest mapping needs as many bits as before, and bits
+    // that readers take for a signature's are those of every kernel address.
+    const unsigned bits = width.user_bits;
+    return kernel ? Span{~uint64_t{0} << (bits - 1), ~uint64_t{0} << 32}
+                  : Span{uint64_t{1} << (bits - 1), (uint64_t{1} << bits) - k64K};
+  }
   if (kernel) return {~uint64_t{0} << width.user_bits, ~uint64_t{0} << 32};
   return narrow ? Span{k64K, k4G - k64K} : Span{k4G, (uint64_t{1} << width.user_bits) - k4G};
 }
@@ -92,9 +100,11 @@ Span ArenaOf(const AddressWidth& width, bool kernel, bool narrow) {
 
 Span PseudonymsOf(const AddressWidth& width, bool kernel) {
   if (width.is_64_bit) {
-    constexpr uint64_t kSize = uint64_t{1} << 44;
-    const uint64_t start = kernel ? 0xffffa00000000000 : 0x200000000000;
-    return {start, start + kSize};
+    // 0x200000000000 and 0xffffa00000000000, where addresses are not smaller.
+    const unsigned bits = width.has_signatures ? width.user_bits : 48;
+    const uint64_t half = kernel ? ~uint64_t{0} << (bits - 1) : 0;
+    const uint64_t start = half + (uint64_t{1} << (bits - 3));
+    return {start, start + (uint64_t{1} << (bits - 4))};
   }
   constexpr uint64_t kSize = uint64_t{1} << 28;
   const uint64_t start = kernel ? 0xe0000000 : 0x20000000;
@@ -203,7 +213,18 @@ uint64_t Remap::Pseudonym(SpaceId space, uint64_t address) {
   return it->second * page_size + address % page_size;
 }
 
+uint64_t Remap::PlainCode(uint64_t address) const {
+  const AddressWidth& width = collected_.width;
+  return width.has_signatures ? StripCode(address, ~uint64_t{0} << width.user_bits) : address;
+}
+
+uint64_t Remap::PlainData(uint64_t address) const {
+  if (collected_.width.has_signatures) return StripTag(address);
+  return collected_.features.arch == "x86_64" ? StripTagX86(address) : address;
+}
+
 uint64_t Remap::Code(SpaceId space, uint64_t address) {
+  address = PlainCode(address);
   if (address == 0) return 0;
   if (const Segment* segment = Find(space, address)) return address + segment->delta;
   if (const Segment* segment = Find(space, address - 1)) return address + segment->delta;
@@ -211,6 +232,7 @@ uint64_t Remap::Code(SpaceId space, uint64_t address) {
 }
 
 uint64_t Remap::Data(SpaceId space, uint64_t address) {
+  address = PlainData(address);
   const Segment* segment = Find(space, address);
   if (segment == nullptr || !segment->anonymous) return Code(space, address);
   const uint64_t page = collected_.page_size;
@@ -224,6 +246,7 @@ uint64_t Remap::Data(SpaceId space, uint64_t address) {
 }
 
 SpaceId Remap::SpaceAt(SpaceId user_space, Machine machine, uint64_t address) const {
+  address = PlainData(address);
   if (Find(user_space, address) != nullptr) return user_space;
   if (Find(KernelOf(machine), address) != nullptr) return KernelOf(machine);
   constexpr uint64_t kBoundary32 = 0xc0000000;

@@ -23,7 +23,7 @@
 namespace stackreel::anonymize {
 
 // Addresses outside all mappings become addresses here, a page for a page, the place in it kept.
-// The ranges are the same in all anonymised recordings; no mapping is moved into them.
+// The ranges are the same in all anonymised recordings of one width; no mapping is moved into them.
 Span PseudonymsOf(const AddressWidth& width, bool kernel);
 
 // A mapping's record after the move.
@@ -38,11 +38,11 @@ class Remap {
   // must outlive it.
   static Result<std::unique_ptr<Remap>> Build(const Collected& collected, const Key& key);
 
-  // An address of code: 0 stays 0; one in a mapping, or just behind it as a return address may be,
-  // moves with it; others become pseudonyms.
+  // An address of code, which is stripped of its signature and tag: 0 stays 0; one in a mapping, or
+  // just behind it as a return address may be, moves with it; others become pseudonyms.
   uint64_t Code(SpaceId space, uint64_t address);
-  // An address of data: the same, but the pages of memory that has no file are permuted within
-  // their mapping.
+  // An address of data, which is stripped of its tag: the same, but the pages of memory that has no
+  // file are permuted within their mapping.
   uint64_t Data(SpaceId space, uint64_t address);
   // The space an address of this process is in, where no mode tells: its kernel's or its own.
   [[nodiscard]] SpaceId SpaceAt(SpaceId user_space, Machine machine, uint64_t address) const;
@@ -79,6 +79,9 @@ class Remap {
   };
 
   Remap(const Collected& collected, const Key& key);
+  // Without the signature of pointer authentication, and without a tag.
+  [[nodiscard]] uint64_t PlainCode(uint64_t address) const;
+  [[nodiscard]] uint64_t PlainData(uint64_t address) const;
   [[nodiscard]] const Segment* Find(SpaceId space, uint64_t address) const;
   uint64_t Pseudonym(SpaceId space, uint64_t address);
   void CollectOriginals();

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <set>
 
 #include "anonymize/fake_recording.h"
@@ -321,6 +322,63 @@ TEST(Remap, PagesAreAsLargeAsTheRecordedMachines) {
                                    perfdata::EncodeString("aarch64", Endian::kLittle)}}));
   for (const Mmap2& map : out.All<Mmap2>()) EXPECT_EQ(map.addr % 0x10000, 0);
   EXPECT_EQ(out.samples[0].ip % 0x10000, 0x5678);
+}
+
+// Readers tell by the highest mapping which bits are a signature's: they stay those bits, and
+// taking them away spoils no address.
+TEST(Remap, AddressesOfArm64NeedAsManyBitsAsBefore) {
+  for (const unsigned bits : {39U, 48U}) {
+    const uint64_t end = uint64_t{1} << bits, kernel = (~uint64_t{0} << (bits - 1)) + 0x8000000;
+    Recording in({SomeEvent(0)});
+    in.Map(kPid, end - 0x20000, 0x10000, 0, "/lib/libc.so");
+    in.MapKernel(kernel, 0x1000000, kernel, "[kernel.kallsyms]_text");
+    in.SampleAt(kPid, 0x1234567);
+    in.SampleAt(kPid, kernel - 0x1000, 1);
+    const fake::Bytes bytes = in.Finish({{static_cast<uint32_t>(perfdata::Feature::kArch),
+                                          perfdata::EncodeString("aarch64", Endian::kLittle)}});
+    for (const std::string_view secret : {"secret number one.", "secret number two.",
+                                          "secret number three", "secret number four"}) {
+      const Read out(fake::AnonymizedBytes(bytes, {}, *Key::FromSecret(AsBytes(secret))));
+      EXPECT_EQ(std::bit_width(out.All<Mmap2>()[0].addr), bits);
+      const uint64_t above = ~uint64_t{0} << bits;
+      EXPECT_EQ(out.All<Mmap>()[0].addr & above, above);
+      EXPECT_EQ(out.samples[0].ip & above, 0);
+      EXPECT_EQ(out.samples[1].ip & above, above);
+    }
+  }
+}
+
+// Pointer authentication and tags: what is signed is the address that it signs.
+TEST(Remap, SignaturesAndTagsAreStripped) {
+  constexpr uint64_t kText = 0xaaaa00010000, kHeap = 0xaaaa10000000;
+  constexpr uint64_t kSignature = 0x0035000000000000, kTag = 0x0b00000000000000;
+  constexpr uint64_t kKernel = 0xffff800008000000;
+  Recording in({SomeEvent(perfdata::kSampleCallchain | perfdata::kSampleAddr)});
+  in.Map(kPid, kText, 0x20000, 0, "/bin/prog");
+  in.Map(kPid, kHeap, kPage, kHeap, "[heap]", perfdata::kMiscMmapData | 2);
+  in.MapKernel(kKernel, 0x1000000, kKernel, "[kernel.kallsyms]_text");
+  std::vector<uint8_t> words(32);
+  uint8_t* word = words.data();
+  for (const uint64_t entry : {perfdata::kContextKernel, (kKernel | kTag) ^ kSignature ^ 0x10,
+                               perfdata::kContextUser, (kText + 0x20) | kSignature}) {
+    StoreUnaligned(word, entry, Endian::kLittle);
+    word += 8;
+  }
+  perfdata::Sample sample;
+  sample.pid = kPid;
+  sample.ip = kText + 4;
+  sample.addr = (kHeap + 8) | kTag;
+  sample.callchain = perfdata::U64Array(words, Endian::kLittle);
+  in.AddSample(sample);
+  const Read out =
+      fake::Anonymized(in.Finish({{static_cast<uint32_t>(perfdata::Feature::kArch),
+                                   perfdata::EncodeString("aarch64", Endian::kLittle)}}));
+  const auto maps = out.All<Mmap2>();
+  const perfdata::Sample& moved = out.samples.at(0);
+  EXPECT_EQ(moved.ip, maps[0].addr + 4);
+  EXPECT_EQ(moved.addr, maps[1].addr + 8);
+  EXPECT_EQ(moved.callchain[1], out.All<Mmap>()[0].addr + 0x10);
+  EXPECT_EQ(moved.callchain[3], maps[0].addr + 0x20);
 }
 
 }  // namespace

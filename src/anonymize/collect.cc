@@ -15,6 +15,8 @@ using perfdata::CpuMode;
 constexpr uint64_t kKernelBit = uint64_t{1} << 63;
 constexpr unsigned kUserBits = 47;      // x86-64 with four levels of page tables
 constexpr unsigned kMostUserBits = 56;  // with five
+constexpr unsigned kUserBitsArm64 = 48;
+constexpr unsigned kLeastUserBits = 36;  // arm64 with pages of 16 KB and two levels
 constexpr uint64_t kSmallestPage = 4096, kLargestPage = 65536;
 
 // Reads a source from its start by ReadAt, whoever reads it besides.
@@ -126,10 +128,14 @@ void Collector::OnMapping(const MappingRecord& mapping) {
 void Collector::MeasureWidth() {
   out_.width.is_64_bit =
       Is64Bit(out_.features.arch).value_or(has_wide_address_ || !has_narrow_address_);
+  out_.width.has_signatures = out_.features.arch == "aarch64";
+  const auto bits = static_cast<unsigned>(std::bit_width(user_end_ - 1));
   if (!out_.width.is_64_bit) {
     out_.width.user_bits = 32;
+  } else if (out_.width.has_signatures) {
+    out_.width.user_bits =
+        user_end_ == 0 ? kUserBitsArm64 : std::clamp(bits, kLeastUserBits, kMostUserBits);
   } else if (user_end_ != 0) {
-    const auto bits = static_cast<unsigned>(std::bit_width(user_end_ - 1));
     out_.width.user_bits = std::clamp(bits, kUserBits, kMostUserBits);
   }
   const bool is_x86 = out_.features.arch == "x86_64" || out_.features.arch.ends_with("86");

@@ -68,8 +68,11 @@ struct CollectedSpace {
 // How wide the recorded machine's addresses are.
 struct AddressWidth {
   bool is_64_bit = true;
-  // Bits of an address that vary in user space: 47, or 56 where something lies above; 32.
+  // Bits of an address that vary in user space: 47, or up to 56 where something lies above; 32. On
+  // arm64 as many as the highest mapping needs, as those above may be a signature (pointer
+  // authentication): readers take them away, and know by that mapping how many they are.
   unsigned user_bits = 47;
+  bool has_signatures = false;
 };
 
 struct Collected {

@@ -5,7 +5,6 @@
 
 #include <charconv>
 #include <cstdio>
-#include <set>
 
 #include "cli/number_range.h"
 #include "cli/print.h"
@@ -36,28 +35,6 @@ Result<uint64_t> ParseTime(std::string_view text) {
   }
   return seconds * 1'000'000'000 + nanoseconds;
 }
-
-// Looks for files as the recording says, once it says it: from a pipe that comes late.
-class LateFileProvider : public symbolize::ModuleFileProvider {
- public:
-  LateFileProvider(symfiles::SearchOptions options, const perfdata::Features& features)
-      : options_(std::move(options)), features_(features) {}
-  symbolize::ModuleFiles FilesOf(const session::Module& module) override {
-    if (provider_ == nullptr) {
-      options_.os_release = features_.os_release;
-      for (const perfdata::HeaderBuildId& id : features_.build_ids) {
-        if (id.filename == "[kernel.kallsyms]") options_.kernel_build_id = id.build_id;
-      }
-      provider_ = symfiles::MakeFileProvider(options_);
-    }
-    return provider_->FilesOf(module);
-  }
-
- private:
-  symfiles::SearchOptions options_;
-  const perfdata::Features& features_;
-  std::unique_ptr<symbolize::ModuleFileProvider> provider_;
-};
 
 }  // namespace
 
@@ -102,14 +79,7 @@ void AnalysisInput::AddOptions(CLI::App& app) {
       ->capture_default_str()
       ->check(WholeNumber(1, 1'000'000));
   app.add_flag("--no-inline", no_inline_, "Do not show inlined functions");
-  app.add_option("--symfs,--sysroot", search_.symfs, "Look for binaries under DIR first")
-      ->type_name("DIR");
-  debug_dir_ = app.add_option("--debug-dir", search_.debug_dirs, "Where separate debug files are")
-                   ->type_name("DIR")
-                   ->capture_default_str();
-  app.add_option("--kallsyms", search_.kallsyms, "Kernel symbols from FILE")->type_name("FILE");
-  app.add_option("--vmlinux", search_.vmlinux, "Kernel symbols from an ELF file")
-      ->type_name("FILE");
+  search_.AddOptions(app, FileUse::kSymbols);
 }
 
 Result<std::vector<uint32_t>> AnalysisInput::Cpus() const {
@@ -148,18 +118,10 @@ Status AnalysisInput::Open(const GlobalOptions& global, analyze::AnalysisOptions
   const bool by_frame = !options.filter.dsos.empty() || !options.filter.symbols.empty();
   options.unwind |= by_frame;
   options.symbolize |= !options.filter.symbols.empty();
-  symfiles::SearchOptions named = search_;
-  if (debug_dir_->count() == 0) named.debug_dirs.clear();  // it may be missing, unless it was named
-  TRY(CheckSearchOptions(named));
-  if (!global.quiet) {
-    search_.notice = [said = std::set<std::string>()](const std::string& text) mutable {
-      if (said.insert(text).second) Print(stderr, "stackreel: warning: {}\n", text);
-    };
-  }
+  TRY(search_.Check());
   opened_ = std::make_unique<Opened>();
   TRY_ASSIGN(opened_->recording, OpenRecording(input_));
-  opened_->files =
-      std::make_unique<LateFileProvider>(search_, opened_->recording.reader->features());
+  opened_->files = search_.MakeProvider(global, opened_->recording.reader->features());
   opened_->executor = os::MakeThreadPool(global.threads);
   opened_->analysis = std::make_unique<analyze::Analysis>(
       *opened_->recording.reader, *opened_->files, *opened_->executor, options);

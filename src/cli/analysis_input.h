@@ -7,7 +7,7 @@
 
 #include "analyze/analysis.h"
 #include "cli/command.h"
-#include "symfiles/symfiles.h"
+#include "cli/file_search.h"
 
 namespace stackreel::cli {
 
@@ -55,8 +55,7 @@ class AnalysisInput {
   std::string cpus_, time_;
   size_t max_stack_ = 1024;
   bool no_inline_ = false;
-  symfiles::SearchOptions search_;
-  CLI::Option* debug_dir_ = nullptr;
+  FileSearch search_;
   std::unique_ptr<Opened> opened_;
 };
 

@@ -5,11 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "analyze/chain_step.h"
 #include "anonymize/anonymize.h"
 #include "cli/command.h"
+#include "cli/file_search.h"
 #include "cli/print.h"
 #include "cli/recording_input.h"
 #include "os/file.h"
+#include "os/thread_pool.h"
 
 namespace stackreel::cli {
 namespace {
@@ -35,6 +38,7 @@ class AnonymizeCommand : public Command {
   bool addresses_ = false;
   std::string key_file_;
   std::string report_;
+  FileSearch search_;
 };
 
 void AnonymizeCommand::AddOptions(CLI::App& app) {
@@ -51,6 +55,7 @@ void AnonymizeCommand::AddOptions(CLI::App& app) {
   app.add_flag("--report{text}", report_,
                "Print what was changed, dropped and kept, by record and field; =json: as JSON")
       ->check(CLI::IsMember({"text", "json"}));
+  search_.AddOptions(app, FileUse::kUnwind);
 }
 
 Result<anonymize::Key> AnonymizeCommand::ReadKey() const {
@@ -60,12 +65,19 @@ Result<anonymize::Key> AnonymizeCommand::ReadKey() const {
 }
 
 Result<int> AnonymizeCommand::Run(const GlobalOptions& global) {
+  TRY(search_.Check());
   TRY_ASSIGN(const anonymize::Key key, ReadKey());
   TRY_ASSIGN(const RecordingFiles files, OpenRereadableFiles(input_));
   const anonymize::RereadableRecording recording(*files.sources.front(), files.parts());
   TRY_ASSIGN(const std::unique_ptr<os::OutputFile> output, os::OutputFile::Create(output_));
 
+  const std::unique_ptr<Executor> executor = os::MakeThreadPool(global.threads);
+  std::unique_ptr<symbolize::ModuleFileProvider> module_files;
   anonymize::Options options;
+  options.unwind = [&](const anonymize::RecordingHead& head, perfdata::TimedSink& next) {
+    module_files = search_.MakeProvider(global, head.features);
+    return analyze::MakeChainStep(head, next, *module_files, *executor);
+  };
   const bool to_pipe = output_ == "-";
   options.container = to_pipe ? perfdata::Container::kPipe : perfdata::Container::kFile;
   TRY_ASSIGN(const anonymize::Outcome outcome,

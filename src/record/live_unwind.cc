@@ -3,9 +3,7 @@
 #include <elf.h>
 
 #include <algorithm>
-#include <span>
 
-#include "analyze/chain_splice.h"
 #include "base/check.h"
 #include "record/records.h"
 
@@ -26,41 +24,6 @@ constexpr uint16_t kMachine = EM_X86_64;
 
 }  // namespace
 
-perfdata::Attr WithoutStack(const perfdata::Attr& attr) {
-  perfdata::Attr out = attr;
-  constexpr uint64_t kStack = perfdata::kSampleRegsUser | perfdata::kSampleStackUser;
-  out.sample_type &= ~kStack;
-  out.sample_regs_user = 0;
-  out.sample_stack_user = 0;
-  out.flags &= ~uint64_t{perfdata::kAttrExcludeCallchainUser};  // there is one now
-  return out;
-}
-
-void BuildCallchain(const perfdata::Sample& sample, const std::vector<unwind::Frame>& frames,
-                    StackEnd end, std::vector<uint64_t>& out) {
-  const perfdata::U64Array& recorded = sample.callchain;
-  size_t user = 0;
-  while (user < recorded.size() && recorded[user] != perfdata::kContextUser) {
-    out.push_back(recorded[user++]);
-  }
-  if (frames.empty()) {  // no registers: whatever the kernel made of it
-    for (; user < recorded.size(); ++user) out.push_back(recorded[user]);
-    return;
-  }
-  out.push_back(perfdata::kContextUser);
-  const size_t first = out.size();
-  for (const unwind::Frame& frame : frames) out.push_back(frame.address.avma.value);
-  if (end != StackEnd::kDumpExhausted) return;
-  std::vector<uint64_t> chain;
-  for (size_t i = user + 1; i < recorded.size() && recorded[i] < perfdata::kContextMax; ++i) {
-    chain.push_back(recorded[i]);
-  }
-  const auto splice = analyze::FindSplice(std::span(out).subspan(first), chain);
-  if (!splice) return;
-  out.resize(first + splice->keep);
-  out.insert(out.end(), chain.begin() + static_cast<std::ptrdiff_t>(splice->from), chain.end());
-}
-
 LiveUnwinder::LiveUnwinder(session::Session& session, symbolize::ModuleFileProvider& files,
                            Executor& executor, const std::vector<perfdata::Event>& recorded,
                            Counters& counters)
@@ -73,7 +36,7 @@ LiveUnwinder::LiveUnwinder(session::Session& session, symbolize::ModuleFileProvi
       ends_(static_cast<size_t>(StackEnd::kLimit) + 1) {
   for (const perfdata::Event& event : recorded) {
     recorded_.push_back(event.attr);
-    written_.push_back(WithoutStack(event.attr));
+    written_.push_back(analyze::WithoutStack(event.attr));
   }
   session_.SetSegmentLoader([this](const session::Module& module) {
     const auto id = static_cast<session::ModuleId>(&module - session_.modules().data());
@@ -119,7 +82,8 @@ Status LiveUnwinder::Flush(const Write& write) {
     if (job.end) {
       ++user_stacks_;
       watch_.Add(job.cut_at);
-      ++(job.no_stack ? no_stack_ : ends_[static_cast<size_t>(*job.end)]);
+      no_stack_ += job.no_stack ? 1 : 0;
+      ++ends_[static_cast<size_t>(*job.end)];
     }
     if (job.bad) {
       counters_.Add("record.bad_sample");
@@ -164,16 +128,13 @@ void LiveUnwinder::UnwindOne(Job& job, Worker& worker, std::vector<uint8_t>& out
     input.max_frames = kMaxFrames;
     end = worker.unwinder.Unwind(input, worker.frames);
     job.end = end;
-    // In exec, once the new program is being mapped, the registers are still those of the call: of
-    // the old program's pc nothing is known any more, and its stack is gone.
-    const bool in_exec = end == StackEnd::kNoMapping && worker.frames.size() == 1;
-    job.no_stack = sample.stack_user.empty() && (end == StackEnd::kDumpExhausted || in_exec);
+    job.no_stack = sample.stack_user.empty() && end == StackEnd::kDumpExhausted;
     if (!job.no_stack && input.stack_was_cut && end == StackEnd::kDumpExhausted) {
       job.cut_at = static_cast<uint32_t>(sample.stack_user.size());
     }
   }
   worker.chain.clear();
-  BuildCallchain(sample, worker.frames, end, worker.chain);
+  analyze::BuildCallchain(sample, worker.frames, end, worker.chain);
   constexpr uint64_t kStack = perfdata::kSampleRegsUser | perfdata::kSampleStackUser;
   sample.present &= ~kStack;
   sample.callchain = perfdata::U64Array(
@@ -196,7 +157,9 @@ uint64_t LiveUnwinder::complete_stacks() const {
 std::map<std::string, uint64_t> LiveUnwinder::StackEnds() const {
   std::map<std::string, uint64_t> ends;
   for (size_t i = 0; i < ends_.size(); ++i) {
-    if (ends_[i] != 0) ends[unwind::StackEndName(static_cast<StackEnd>(i))] = ends_[i];
+    const bool exhausted = static_cast<StackEnd>(i) == StackEnd::kDumpExhausted;
+    const uint64_t count = ends_[i] - (exhausted ? no_stack_ : 0);
+    if (count != 0) ends[unwind::StackEndName(static_cast<StackEnd>(i))] = count;
   }
   if (no_stack_ != 0) ends["no stack dumped"] = no_stack_;
   return ends;

@@ -9,6 +9,7 @@
 
 #include "analyze/analysis.h"
 #include "analyze/module_images.h"
+#include "analyze/stack_to_chain.h"
 #include "base/counters.h"
 #include "base/error.h"
 #include "base/io.h"
@@ -19,15 +20,6 @@
 #include "unwind/unwind.h"
 
 namespace stackreel::record {
-
-// The attr that a sample has after it was unwound: a callchain, no registers, no stack.
-perfdata::Attr WithoutStack(const perfdata::Attr& attr);
-
-// The callchain of `sample`: its kernel part as it is, then PERF_CONTEXT_USER and `frames`. Where
-// the dump was cut off and the kernel's own user chain has the outermost of `frames`, what is
-// outside of it there follows.
-void BuildCallchain(const perfdata::Sample& sample, const std::vector<unwind::Frame>& frames,
-                    unwind::StackEnd end, std::vector<uint64_t>& out);
 
 // Whether the dumps are large enough for what is running.
 class DumpWatch {
@@ -79,7 +71,7 @@ class LiveUnwinder {
   // Name of each end there was → samples, for the STACK_ENDS feature. "no stack dumped" is told
   // apart from "dump exhausted": the task was in exec or exit, or its stack not in memory.
   [[nodiscard]] std::map<std::string, uint64_t> StackEnds() const;
-  // By unwind::StackEnd, of those that something was dumped of.
+  // By unwind::StackEnd.
   [[nodiscard]] const std::vector<uint64_t>& ends() const { return ends_; }
   // Adds what the unwinders counted.
   void CollectCounters(Counters& counters) const;
@@ -122,7 +114,7 @@ class LiveUnwinder {
   std::vector<Item> items_;
   std::vector<std::vector<uint8_t>> chunk_bytes_;
   uint64_t user_stacks_ = 0;
-  uint64_t no_stack_ = 0;  // beside those in ends_
+  uint64_t no_stack_ = 0;  // of ends_'s kDumpExhausted
   DumpWatch watch_;
   std::vector<uint64_t> ends_;
 };

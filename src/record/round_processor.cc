@@ -122,7 +122,7 @@ RoundProcessor::RoundProcessor(const ProcessorOptions& options,
   if (!options_.unwind_live) return;
   files_ = std::make_unique<RecordingFiles>(vdsos_);
   unwinder_ = std::make_unique<LiveUnwinder>(session_, *files_, executor, events_, counters);
-  for (perfdata::Event& event : written_) event.attr = WithoutStack(event.attr);
+  for (perfdata::Event& event : written_) event.attr = analyze::WithoutStack(event.attr);
 }
 
 RoundProcessor::~RoundProcessor() = default;
