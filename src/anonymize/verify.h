@@ -87,6 +87,7 @@ struct Verdict {
   std::vector<Finding> findings;  // the first of them, `findings_kept`
   uint64_t found = 0;             // in all
   uint64_t samples = 0;           // of OUT
+  uint64_t mappings = 0;          // records of OUT
   uint64_t bytes = 0;             // looked at, decompressed
   [[nodiscard]] bool clean() const { return found == 0; }
 };

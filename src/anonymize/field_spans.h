@@ -1,0 +1,108 @@
+// For verification: which bytes of a record or feature are which field, by the layout tables.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "base/build_id.h"
+#include "base/byte_reader.h"
+#include "base/bytes.h"
+#include "perfdata/record.h"
+#include "perfdata/schema.h"
+
+namespace stackreel::anonymize {
+
+// What the bytes of a field are to a search.
+enum class FieldForm : uint8_t {
+  kNumbers,  // one integer, or an array of them
+  kBytes,    // text, build-ids, data: anything may stand at any offset
+};
+
+struct FieldSpan {
+  size_t begin = 0, end = 0;                  // from the start of the bytes that are searched
+  const perfdata::FieldInfo* info = nullptr;  // in a layout table; null: of no field
+  FieldForm form = FieldForm::kNumbers;
+  uint8_t width = 8;  // of one of the numbers
+  // Times and process numbers look like parts of addresses, and are none: see verify_bytes.h.
+  // Neither are types and sizes of records.
+  [[nodiscard]] bool IsNoAddress() const {
+    return info == nullptr || info->sensitivity == perfdata::Sensitivity::kTime ||
+           info->sensitivity == perfdata::Sensitivity::kPid;
+  }
+  // What parts of it are tells nothing: it is whole that it is looked at.
+  [[nodiscard]] bool IsAddress() const {
+    if (info == nullptr) return false;
+    switch (info->sensitivity) {
+      case perfdata::Sensitivity::kCodeAddress:
+      case perfdata::Sensitivity::kDataAddress:
+      case perfdata::Sensitivity::kMapAddress:
+      case perfdata::Sensitivity::kMapOffset:
+      case perfdata::Sensitivity::kKernelAddress:
+        return true;
+      default:
+        return false;
+    }
+  }
+};
+
+// Observes a decode (perfdata::DecodeFields) and keeps where each field was.
+class FieldSpans {
+ public:
+  // Offsets count from the start of `all`; what is decoded lies in it.
+  void Begin(ByteView all) {
+    base_ = all.data();
+    spans_.clear();
+  }
+  // Bytes that are no field's: a record's header, the place of a section.
+  void AddHeader(size_t begin, size_t end) { spans_.push_back({begin, end}); }
+  // Numbers of 64 bits that are not looked at one by one: a file's header and attrs.
+  void AddNumbersOfNoField(size_t begin, size_t end) {
+    static constexpr perfdata::FieldInfo kNumber("", perfdata::Sensitivity::kNone);
+    spans_.push_back({begin, end, &kNumber});
+  }
+
+  template <typename M>
+  void Field(const perfdata::FieldInfo& info, const ByteReader& in, size_t begin, const M&) {
+    const size_t size = in.offset() - begin;
+    if (!in.ok() || size == 0) return;
+    // Readers of parts of a feature count from the part's start.
+    const auto end = static_cast<size_t>(in.Rest().data() - base_);
+    spans_.push_back({end - size, end, &info, FormOf<M>(), WidthOf<M>()});
+  }
+  void Enter(std::string_view, size_t) {}
+  void Leave() {}
+
+  [[nodiscard]] std::span<const FieldSpan> spans() const { return spans_; }
+
+ private:
+  template <typename M>
+  static constexpr bool kIsBytes =
+      std::same_as<M, std::string> || std::same_as<M, std::vector<std::string>> ||
+      std::same_as<M, std::vector<uint8_t>> || std::same_as<M, ByteView> ||
+      std::same_as<M, BuildId> || std::same_as<M, perfdata::CpuMap>;  // of 16-bit numbers
+  template <typename M>
+  static constexpr FieldForm FormOf() {
+    return kIsBytes<M> || requires(M m) {
+      requires std::same_as<typename M::value_type, uint8_t>;
+    } ? FieldForm::kBytes : FieldForm::kNumbers;
+  }
+  template <typename M>
+  static constexpr uint8_t WidthOf() {
+    if constexpr (std::integral<M>) {
+      return sizeof(M);
+    } else if constexpr (std::same_as<M, std::vector<uint32_t>>) {
+      return 4;
+    }
+    return 8;
+  }
+
+  const uint8_t* base_ = nullptr;
+  std::vector<FieldSpan> spans_;
+};
+
+}  // namespace stackreel::anonymize

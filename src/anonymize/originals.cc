@@ -1,0 +1,181 @@
+#include "anonymize/originals.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <variant>
+
+#include "anonymize/build.h"  // PseudonymsOf, which is told to the world
+
+namespace stackreel::anonymize {
+namespace {
+
+using perfdata::CpuMode;
+
+constexpr uint64_t kUpperHalf = uint64_t{1} << 63;
+constexpr uint64_t kLowest = 65536;
+constexpr uint64_t kFixedTop = 0xffffffffff000000;
+
+bool IsOfKernel(CpuMode mode, uint32_t pid) {
+  return mode == CpuMode::kKernel || mode == CpuMode::kGuestKernel ||
+         (mode != CpuMode::kGuestUser && pid == UINT32_MAX);
+}
+
+// Where a kernel's mapping begins that perf tells of from lower down: at the huge page of its
+// symbol.
+uint64_t StartOf(const SeenMapping& mapping, bool is_64_bit) {
+  constexpr uint64_t kImageAlignment = uint64_t{2} << 20;
+  const bool starts_below = is_64_bit ? mapping.addr < kUpperHalf : mapping.addr == 0;
+  if (!mapping.kernel || !starts_below) return mapping.addr;
+  return mapping.kernel_image ? mapping.pgoff & ~(kImageAlignment - 1) : 0;
+}
+
+}  // namespace
+
+void AddressRanges::Join() {
+  std::ranges::sort(ranges_);
+  std::vector<Range> joined;
+  for (const Range& range : ranges_) {
+    if (joined.empty() || range.start > joined.back().end) {
+      joined.push_back(range);
+    } else {
+      joined.back().end = std::max(joined.back().end, range.end);
+    }
+  }
+  ranges_ = std::move(joined);
+}
+
+bool AddressRanges::Has(uint64_t address) const {
+  const auto after = std::ranges::upper_bound(ranges_, address, {}, &Range::start);
+  return after != ranges_.begin() && address < std::prev(after)->end;
+}
+
+void SeenMappings::Add(const perfdata::Record& record, uint64_t file_offset) {
+  const auto mode = static_cast<CpuMode>(record.misc & perfdata::kMiscCpuModeMask);
+  SeenMapping seen;
+  seen.file_offset = file_offset;
+  std::string_view name;
+  const auto take = [&](const auto& mmap) {
+    seen.addr = mmap.addr;
+    seen.len = mmap.len;
+    seen.pgoff = mmap.pgoff;
+    seen.pid = mmap.pid;
+    name = mmap.filename;
+    seen.kernel = IsOfKernel(mode, mmap.pid);
+    seen.kernel_image = seen.kernel && (name.starts_with("[kernel.kallsyms") ||
+                                        name.starts_with("[guest.kernel.kallsyms"));
+    seen.anonymous =
+        !seen.kernel && (name.empty() || name.starts_with("//") || name.starts_with("["));
+  };
+  if (const auto* mmap = std::get_if<perfdata::Mmap>(&record.body)) {
+    take(*mmap);
+  } else if (const auto* mmap2 = std::get_if<perfdata::Mmap2>(&record.body)) {
+    take(*mmap2);
+  } else if (const auto* symbol = std::get_if<perfdata::Ksymbol>(&record.body)) {
+    seen.addr = symbol->addr;
+    seen.len = symbol->len;
+    seen.pid = UINT32_MAX;
+    name = symbol->name;
+    seen.kernel = seen.symbol = true;
+  } else {
+    return;
+  }
+  seen.name = names_.Intern(name);
+  all_.push_back(seen);
+}
+
+bool SeenMappings::Is64Bit(const perfdata::Features& features) const {
+  const std::string& arch = features.arch;
+  if (!arch.empty()) {
+    return arch.find("64") != std::string::npos || arch == "s390x" || arch == "alpha";
+  }
+  bool wide = false, narrow = false;
+  for (const SeenMapping& mapping : all_) {
+    const uint64_t address = mapping.addr | (mapping.kernel_image ? mapping.pgoff : 0);
+    wide = wide || address >= k4GB;
+    narrow = narrow || (address != 0 && address < k4GB);
+  }
+  return wide || !narrow;
+}
+
+void OriginalValues::Add(uint64_t start, uint64_t end) {
+  start &= ~(kSmallestPage - 1);
+  end = ((end - 1) | (kSmallestPage - 1)) + 1;
+  if (end == 0 || end > kFixedTop) end = kFixedTop;
+  const uint64_t low_start = std::max(start, kLowest), low_end = std::min(end, k4GB);
+  if (low_start < low_end) low_.Add(low_start, low_end);
+  start = std::max(start, k4GB);
+  if (start < end && is_64_bit_) ranges_.Add(start, end);
+}
+
+OriginalValues::OriginalValues(const SeenMappings& in, bool is_64_bit)
+    : in_(&in), is_64_bit_(is_64_bit) {
+  // Two letters and two zeros look like a multiple of 64 KB.
+  constexpr uint64_t kLeastStart = uint64_t{16} << 20, kInText = 65536;
+  for (const SeenMapping& mapping : in.all()) {
+    const uint64_t start = StartOf(mapping, is_64_bit);
+    const uint64_t end = mapping.addr + std::min(mapping.len, UINT64_MAX - mapping.addr);
+    if (start == 0 || start >= end) continue;
+    if (start >= kLeastStart && start < k4GB && start % kInText != 0) low_starts_.insert(start);
+    if (end - start <= k4GB) {
+      Add(start, end);
+    } else if (mapping.kernel) {
+      Add(start, start + k4GB);
+    } else {
+      Add(start, start + 1);
+      Add(end - 1, end);
+    }
+  }
+  ranges_.Join();
+  low_.Join();
+  for (const AddressRanges::Range& range : low_.all()) low_bytes_ += range.end - range.start;
+  const std::vector<AddressRanges::Range>& all = ranges_.all();
+  const auto upper = std::ranges::lower_bound(all, kUpperHalf, {}, &AddressRanges::Range::start);
+  if (upper != all.begin()) user_ = {all.front().start, std::prev(upper)->end};
+  if (upper != all.end()) kernel_ = {upper->start, all.back().end};
+}
+
+void OriginalValues::AddMoves(const SeenMappings& in, const SeenMappings& out) {
+  if (in.all().size() != out.all().size()) return;
+  const AllowedPlaces places(out, is_64_bit_);
+  for (size_t i = 0; i < in.all().size(); ++i) {
+    const uint64_t start = StartOf(in.all()[i], is_64_bit_);
+    if (start == 0) continue;
+    // What is the address of something that did move tells nothing.
+    for (const uint64_t move : {out.all()[i].addr - start, start - out.all()[i].addr}) {
+      if (move >= k4GB && !places.Has(move) && !HasAddress(move)) moves_.insert(move);
+    }
+  }
+}
+
+std::string OriginalValues::Describe(uint64_t value) const {
+  if (in_ != nullptr) {
+    for (const SeenMapping& mapping : in_->all()) {
+      const uint64_t start = StartOf(mapping, is_64_bit_) & ~(kSmallestPage - 1);
+      if (start == 0 || value < start) continue;
+      const uint64_t end = mapping.addr + std::min(mapping.len, UINT64_MAX - mapping.addr);
+      if (value >= end && (value - start) / kSmallestPage > (end - start) / kSmallestPage) continue;
+      const std::string_view name = in_->NameOf(mapping);
+      return fmt::format("{}{}", name.empty() ? "memory" : name,
+                         mapping.kernel ? "" : fmt::format(" of process {}", mapping.pid));
+    }
+  }
+  return "a mapping";
+}
+
+AllowedPlaces::AllowedPlaces(const SeenMappings& out, bool is_64_bit) {
+  AddressWidth width;
+  width.is_64_bit = is_64_bit;
+  for (const bool kernel : {false, true}) {
+    const Span pseudonyms = PseudonymsOf(width, kernel);
+    ranges_.Add(pseudonyms.start, pseudonyms.end);
+  }
+  for (const SeenMapping& mapping : out.all()) {
+    if (mapping.IsOfUnknownPlace()) continue;
+    const uint64_t end = mapping.addr + std::min(mapping.len, UINT64_MAX - 1 - mapping.addr);
+    ranges_.Add(mapping.addr, end + 1);
+  }
+  ranges_.Join();
+}
+
+}  // namespace stackreel::anonymize

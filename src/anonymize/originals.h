@@ -1,0 +1,128 @@
+// For verification: what a recording tells of where things lay. Read from its records anew, by
+// nothing that the transform uses.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "base/error.h"
+#include "base/interner.h"
+#include "perfdata/features.h"
+#include "perfdata/reader.h"
+#include "perfdata/record.h"
+
+namespace stackreel::anonymize {
+
+inline constexpr uint64_t kSmallestPage = 4096;
+inline constexpr uint64_t k4GB = uint64_t{1} << 32;
+
+// Ranges of addresses, [start, end).
+class AddressRanges {
+ public:
+  struct Range {
+    uint64_t start = 0, end = 0;
+    friend auto operator<=>(const Range&, const Range&) = default;
+  };
+  void Add(uint64_t start, uint64_t end) { ranges_.push_back({start, end}); }
+  // Sorts them, and joins those that touch. Call it before what follows.
+  void Join();
+  [[nodiscard]] bool Has(uint64_t address) const;
+  [[nodiscard]] const std::vector<Range>& all() const { return ranges_; }
+
+ private:
+  std::vector<Range> ranges_;
+};
+
+// An MMAP, MMAP2 or KSYMBOL record.
+struct SeenMapping {
+  uint64_t addr = 0, len = 0, pgoff = 0;
+  uint32_t pid = 0;
+  StringInterner::Id name = 0;
+  bool kernel = false;        // of a kernel's memory, the host's or a guest's
+  bool kernel_image = false;  // the kernel proper: pgoff is the address of a symbol
+  bool symbol = false;        // KSYMBOL
+  bool anonymous = false;     // memory of a process without a file: pgoff may be an address
+  uint64_t file_offset = 0;   // of the record
+
+  // Of a kernel's whole half of memory: perf had no symbol to tell where it begins.
+  [[nodiscard]] bool IsOfUnknownPlace() const { return kernel && addr == 0 && len >= k4GB; }
+};
+
+// The mappings of a recording, in the order in which they are given.
+class SeenMappings {
+ public:
+  // Takes the record up if it is one.
+  void Add(const perfdata::Record& record, uint64_t file_offset);
+  [[nodiscard]] const std::vector<SeenMapping>& all() const { return all_; }
+  [[nodiscard]] std::string_view NameOf(const SeenMapping& mapping) const {
+    return names_.Text(mapping.name);
+  }
+  // Whether the machine has 64-bit addresses: as its name says, or else the addresses.
+  [[nodiscard]] bool Is64Bit(const perfdata::Features& features) const;
+
+ private:
+  std::vector<SeenMapping> all_;
+  StringInterner names_;
+};
+
+// The values of IN that OUT must not hold.
+class OriginalValues {
+ public:
+  OriginalValues() = default;
+  OriginalValues(const SeenMappings& in, bool is_64_bit);
+  // What each mapping moved by, if the mappings of `out` are those of `in`, one by one.
+  void AddMoves(const SeenMappings& in, const SeenMappings& out);
+
+  // An address of 4 GB or more, in a page that was mapped. Of a mapping of more than 4 GB the first
+  // and the last page count, as does a kernel's first 4 GB; the last 16 MB of memory do not: there
+  // markers and small negative numbers lie, and nothing that is placed at random.
+  [[nodiscard]] bool HasAddress(uint64_t value) const { return ranges_.Has(value); }
+  // The same below 4 GB, from 64 KB on.
+  [[nodiscard]] bool HasLowAddress(uint64_t value) const { return low_.Has(value); }
+  // The number of a page that HasAddress is true of.
+  [[nodiscard]] bool HasPage(uint64_t number) const {
+    return number < (UINT64_MAX / kSmallestPage) + 1 && HasAddress(number * kSmallestPage);
+  }
+  // By how much (new - original, or the other way) a mapping moved; of 4 GB or more.
+  [[nodiscard]] bool IsMove(uint64_t value) const { return moves_.contains(value); }
+  // Where a mapping began, exactly: from 16 MB on, below 4 GB, and no multiple of 64 KB.
+  [[nodiscard]] bool IsLowStart(uint64_t value) const { return low_starts_.contains(value); }
+  // A value that none of these is true of, said quickly; may say wrongly that one is.
+  [[nodiscard]] bool MayHave(uint64_t value) const {
+    return value - user_.start < user_.end - user_.start ||
+           value - kernel_.start < kernel_.end - kernel_.start ||
+           ((value & (kSmallestPage - 1)) == 0 && value >= k4GB && IsMove(value));
+  }
+  // What of IN a value is of: "the mapping of libc.so of process 12".
+  [[nodiscard]] std::string Describe(uint64_t value) const;
+  // How much is mapped below 4 GB.
+  [[nodiscard]] uint64_t low_bytes() const { return low_bytes_; }
+  [[nodiscard]] bool is_64_bit() const { return is_64_bit_; }
+
+ private:
+  void Add(uint64_t start, uint64_t end);
+
+  const SeenMappings* in_ = nullptr;
+  bool is_64_bit_ = true;
+  AddressRanges ranges_, low_;
+  AddressRanges::Range user_, kernel_;  // around the ranges of each half
+  uint64_t low_bytes_ = 0;
+  std::unordered_set<uint64_t> moves_, low_starts_;
+};
+
+// Where an address of OUT may be.
+class AllowedPlaces {
+ public:
+  AllowedPlaces() = default;
+  AllowedPlaces(const SeenMappings& out, bool is_64_bit);
+  // 0, in a mapping or one byte behind it, or a pseudonym.
+  [[nodiscard]] bool Has(uint64_t address) const { return address == 0 || ranges_.Has(address); }
+
+ private:
+  AddressRanges ranges_;
+};
+
+}  // namespace stackreel::anonymize

@@ -1,0 +1,316 @@
+#include "anonymize/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include "anonymize/field_spans.h"
+#include "anonymize/originals.h"
+#include "anonymize/verify_out.h"
+#include "anonymize/verify_samples.h"
+#include "anonymize/verify_text.h"
+#include "perfdata/sorter.h"
+
+namespace stackreel::anonymize {
+namespace {
+
+using perfdata::RawRecord;
+using perfdata::Reader;
+
+Status CheckWhole(const perfdata::ReadEnd& read, std::string_view name) {
+  if (read.complete || !read.damage) return {};
+  Error error = *read.damage;
+  if (error.file.empty()) error.file = name;
+  return Fail(std::move(error));
+}
+
+const perfdata::Attr* AttrOf(const Reader& reader, std::optional<uint32_t> event) {
+  const auto& events = reader.events().events();
+  return event && *event < events.size() ? &events[*event].attr : nullptr;
+}
+
+// Reads IN in order of time.
+class InPass : public perfdata::TimedSink {
+ public:
+  InPass(const Reader& reader, InFacts& facts, DenyList& denied)
+      : reader_(reader), facts_(facts), denied_(denied) {}
+  Status OnTimedRecord(const perfdata::TimedRecord& timed) override;
+
+ private:
+  const Reader& reader_;
+  InFacts& facts_;
+  DenyList& denied_;
+  perfdata::Sample sample_;
+  FieldSpans fields_;
+};
+
+Status InPass::OnTimedRecord(const perfdata::TimedRecord& timed) {
+  const RawRecord& raw = timed.raw;
+  const Endian endian = reader_.endian();
+  const perfdata::Attr* attr = AttrOf(reader_, timed.event);
+  ++facts_.records[raw.type];
+  if (raw.record_type() == perfdata::RecordType::kSample) {
+    if (attr == nullptr || !perfdata::DecodeSample(raw, *attr, endian, sample_)) return {};
+    facts_.samples.Add({*timed.event, sample_.time, sample_.period});
+    return {};
+  }
+  if (raw.extra_size != 0) return {};
+  const auto record = FindFields(raw, attr, endian, 0, fields_);
+  if (!record) return {};
+  facts_.times.Add(raw.bytes, fields_.spans(), endian);
+  facts_.mappings.Add(*record, raw.file_offset);
+  denied_.AddRecord(*record);
+  return {};
+}
+
+// Reads the mappings of OUT, as they come.
+class OutMappingPass : public perfdata::RecordSink {
+ public:
+  OutMappingPass(const Reader& reader, SeenMappings& mappings)
+      : reader_(reader), mappings_(mappings) {}
+  Status OnRecord(const RawRecord& raw) override {
+    switch (raw.record_type()) {
+      case perfdata::RecordType::kMmap:
+      case perfdata::RecordType::kMmap2:
+      case perfdata::RecordType::kKsymbol:
+        break;
+      default:
+        return {};
+    }
+    const Endian endian = reader_.endian();
+    const perfdata::Attr* attr = AttrOf(reader_, reader_.events().IndexOf(raw, endian));
+    const auto record = perfdata::DecodeRecord(raw, {endian, attr});
+    if (record) mappings_.Add(*record, raw.file_offset);
+    return {};
+  }
+
+ private:
+  const Reader& reader_;
+  SeenMappings& mappings_;
+};
+
+// A block of samples, read again because it is not the same.
+struct Block {
+  uint64_t number = 0, at = 0;  // the block; the sample that comes next
+  std::vector<SampleFacts> samples;
+  std::vector<uint64_t> file_offsets;
+  void Add(const SampleFacts& facts, uint64_t file_offset) {
+    if (at++ / SampleDigests::kBlock != number) return;
+    samples.push_back(facts);
+    file_offsets.push_back(file_offset);
+  }
+};
+
+class BlockPass : public perfdata::TimedSink, public perfdata::RecordSink {
+ public:
+  BlockPass(const Reader& reader, Block& block) : reader_(reader), block_(block) {}
+  Status OnTimedRecord(const perfdata::TimedRecord& timed) override {
+    const perfdata::Attr* attr = AttrOf(reader_, timed.event);
+    if (timed.raw.record_type() != perfdata::RecordType::kSample || attr == nullptr) return {};
+    if (!perfdata::DecodeSample(timed.raw, *attr, reader_.endian(), sample_)) return {};
+    block_.Add({*timed.event, sample_.time, sample_.period}, timed.raw.file_offset);
+    return {};
+  }
+  Status OnRecord(const RawRecord& raw) override {
+    return OnTimedRecord({raw, 0, reader_.events().IndexOf(raw, reader_.endian())});
+  }
+
+ private:
+  const Reader& reader_;
+  Block& block_;
+  perfdata::Sample sample_;
+};
+
+// Finds the first sample that is not the same; they differ.
+Status LocateDifference(const RereadableRecording& in, const RereadableRecording& out,
+                        uint64_t number, Findings& findings) {
+  Block before, after;
+  before.number = after.number = number;
+  TRY_ASSIGN(const RereadableRecording::Opened from, in.Open());
+  BlockPass in_pass(*from.reader, before);
+  Counters ignored;
+  perfdata::RoundSorter sorter(*from.reader, in_pass, ignored);
+  TRY(from.reader->ReadAll(sorter));
+  TRY(sorter.Finish());
+  TRY_ASSIGN(const RereadableRecording::Opened to, out.Open());
+  BlockPass out_pass(*to.reader, after);
+  TRY(to.reader->ReadAll(out_pass));
+  size_t i = 0;
+  while (i < std::min(before.samples.size(), after.samples.size()) &&
+         before.samples[i] == after.samples[i]) {
+    ++i;
+  }
+  Finding finding;
+  finding.kind = FindingKind::kDifference;
+  finding.record = "SAMPLE";
+  const uint64_t ordinal = (number * SampleDigests::kBlock) + i;
+  const auto text = [i](const Block& block) {
+    if (i >= block.samples.size()) return std::string("none");
+    const SampleFacts& facts = block.samples[i];
+    return fmt::format("event {} time {} period {}", facts.event, facts.time, facts.period);
+  };
+  if (i < after.file_offsets.size()) finding.file_offset = after.file_offsets[i];
+  finding.value = fmt::format("sample {}: {}; in IN: {}", ordinal, text(after), text(before));
+  findings.Add(std::move(finding));
+  return {};
+}
+
+// What both say of their mappings, one by one.
+class MappingCheck {
+ public:
+  MappingCheck(const InFacts& in, const SeenMappings& out, const AllowedPlaces& places,
+               Findings& findings)
+      : in_(in), out_(out), places_(places), findings_(findings) {}
+  void Run();
+
+ private:
+  void Pair(const SeenMapping& was, const SeenMapping& is);
+  void Add(FindingKind kind, const SeenMapping& is, std::string_view field, std::string value);
+  [[nodiscard]] bool MustMove(const SeenMapping& was) const;
+
+  const InFacts& in_;
+  const SeenMappings& out_;
+  const AllowedPlaces& places_;
+  Findings& findings_;
+};
+
+void MappingCheck::Add(FindingKind kind, const SeenMapping& is, std::string_view field,
+                       std::string value) {
+  Finding finding;
+  finding.kind = kind;
+  finding.record = is.symbol ? "KSYMBOL" : "MMAP";
+  finding.field = field;
+  finding.file_offset = is.file_offset;
+  finding.value = std::move(value);
+  findings_.Add(std::move(finding));
+}
+
+// In a crowded space there may be no other place, and by chance some mapping gets its own.
+bool MappingCheck::MustMove(const SeenMapping& was) const {
+  constexpr uint64_t kCrowded = uint64_t{1} << 30, kHuge = uint64_t{1} << 44;
+  if (was.addr == 0 || was.len == 0 || was.len >= kHuge || was.IsOfUnknownPlace()) return false;
+  return was.addr >= k4GB || in_.originals.low_bytes() < kCrowded;
+}
+
+void MappingCheck::Pair(const SeenMapping& was, const SeenMapping& is) {
+  if (is.addr == was.addr && MustMove(was)) {
+    Add(FindingKind::kOriginalValue, is, "addr", fmt::format("{:#x}, where it was", is.addr));
+  }
+  if (!was.kernel && is.len != was.len) {
+    Add(FindingKind::kDifference, is, "len", fmt::format("{:#x}, in IN {:#x}", is.len, was.len));
+  }
+  const bool is_offset = !was.anonymous && !was.kernel_image && is.pgoff == was.pgoff;
+  const bool good =
+      is.pgoff == 0 || is_offset || ((was.anonymous || was.kernel) && places_.Has(is.pgoff));
+  if (!good) {
+    Add(FindingKind::kAddressOutside, is, "pgoff",
+        fmt::format("{:#x}, which is neither an offset nor in a mapping", is.pgoff));
+  }
+}
+
+void MappingCheck::Run() {
+  const auto &before = in_.mappings.all(), &after = out_.all();
+  if (before.size() != after.size()) {
+    Finding finding;
+    finding.kind = FindingKind::kDifference;
+    finding.record = "MMAP";
+    finding.value = fmt::format("{} mappings, in IN {}", after.size(), before.size());
+    return findings_.Add(std::move(finding));
+  }
+  for (size_t i = 0; i < before.size(); ++i) Pair(before[i], after[i]);
+}
+
+// Kernel records that are more than in IN; perf's own the Writer makes as its container needs.
+void CheckRecordCounts(const InFacts& in, const std::map<uint32_t, uint64_t>& out,
+                       Findings& findings) {
+  constexpr uint32_t kFirstUserType = 64;
+  for (const auto& [type, count] : out) {
+    if (type >= kFirstUserType) break;
+    const auto known = in.records.find(type);
+    const uint64_t before = known == in.records.end() ? 0 : known->second;
+    if (count <= before) continue;
+    Finding finding;
+    finding.kind = FindingKind::kDifference;
+    finding.record = perfdata::RecordTypeName(type);
+    finding.value = fmt::format("{} records, in IN {}", count, before);
+    findings.Add(std::move(finding));
+  }
+}
+
+Status ReadIn(const RereadableRecording& in, InFacts& facts, DenyList& denied) {
+  TRY_ASSIGN(const RereadableRecording::Opened input, in.Open());
+  Reader& reader = *input.reader;
+  InPass pass(reader, facts, denied);
+  Counters ignored;
+  perfdata::RoundSorter sorter(reader, pass, ignored);
+  TRY_ASSIGN(const perfdata::ReadEnd read, reader.ReadAll(sorter));
+  TRY(CheckWhole(read, in.name()));
+  TRY(sorter.Finish());
+  const perfdata::Features& features = reader.features();
+  facts.pmu_names = features.pmu_names;
+  facts.events = reader.events().events().size();
+  denied.AddFeatures(features);
+  FieldSpans fields;
+  for (const auto& [feature, bytes] : features.raw) {
+    if (FindFieldsOfFeature(feature, bytes, reader.endian(), 0, fields)) {
+      facts.times.Add(bytes, fields.spans(), reader.endian());
+    }
+  }
+  facts.endian = reader.endian();
+  facts.originals = OriginalValues(facts.mappings, facts.mappings.Is64Bit(features));
+  return {};
+}
+
+}  // namespace
+
+Result<Verdict> Verify(const RereadableRecording& in, const RereadableRecording& out,
+                       const VerifyOptions& options) {
+  DenyList denied(options.level);
+  for (const std::string& text : options.denied) denied.Add(text);
+  InFacts facts(options.level);
+  TRY(ReadIn(in, facts, denied));
+
+  Verdict verdict;
+  Findings findings(verdict, options.findings_kept);
+  SeenMappings mappings;
+  {
+    TRY_ASSIGN(const RereadableRecording::Opened output, out.Open());
+    OutMappingPass pass(*output.reader, mappings);
+    TRY_ASSIGN(const perfdata::ReadEnd read, output.reader->ReadAll(pass));
+    TRY(CheckWhole(read, out.name()));
+  }
+  facts.originals.AddMoves(facts.mappings, mappings);
+  const AllowedPlaces places(mappings, facts.originals.is_64_bit());
+  MappingCheck(facts, mappings, places, findings).Run();
+
+  std::map<uint64_t, std::string> differences;  // by sample
+  if (options.in_samples != nullptr && options.out_samples != nullptr) {
+    TRY(CompareFrames(*options.in_samples, *options.out_samples, options.level,
+                      [&](uint64_t sample, std::string what) {
+                        if (differences.size() < options.findings_kept) {
+                          differences.emplace(sample, std::move(what));
+                        } else {
+                          findings.Add({FindingKind::kDifference, "SAMPLE", "", 0, 0, what});
+                        }
+                      }));
+  }
+  const TextSearch texts(denied.texts());
+  TRY_ASSIGN(const OutCounts counts,
+             CheckOut(out, {options.level, facts, places, texts, differences}, findings));
+  CheckRecordCounts(facts, counts.records, findings);
+  if (counts.samples != facts.samples) {
+    TRY(LocateDifference(in, out, facts.samples.FirstDifference(counts.samples), findings));
+  }
+  verdict.samples = counts.samples.count();
+  verdict.mappings = mappings.all().size();
+  verdict.bytes = counts.bytes;
+  return verdict;
+}
+
+}  // namespace stackreel::anonymize

@@ -1,0 +1,168 @@
+#include "anonymize/verify_bytes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <string_view>
+
+namespace stackreel::anonymize {
+namespace {
+
+constexpr size_t kWord = 8;
+
+class Search {
+ public:
+  Search(ByteView bytes, std::span<const FieldSpan> fields, Endian endian,
+         const OriginalValues& originals, const std::function<void(const ByteHit&)>& found)
+      : bytes_(bytes), fields_(fields), endian_(endian), originals_(originals), found_(found) {}
+
+  void Words();
+  void BytesBetweenNumbers();
+
+ private:
+  enum class Place : uint8_t { kExempt, kStraddles, kWholeNumber, kNoNumbers };
+  [[nodiscard]] Place PlaceOf(size_t begin, size_t end) const;
+  void Word(size_t offset, uint64_t value, bool swapped);
+  void LowNumber(const FieldSpan& field);
+  void NoNumbers(size_t begin, size_t end);
+  void Hex(size_t begin, size_t end);
+  void HexRun(size_t begin, size_t end);
+  void Tell(size_t offset, uint64_t value, std::string_view what);
+
+  ByteView bytes_;
+  std::span<const FieldSpan> fields_;
+  Endian endian_;
+  const OriginalValues& originals_;
+  const std::function<void(const ByteHit&)>& found_;
+};
+
+void Search::Tell(size_t offset, uint64_t value, std::string_view what) {
+  const auto field = std::ranges::find_if(fields_, [offset](const FieldSpan& span) {
+    return offset >= span.begin && offset < span.end;
+  });
+  found_(
+      {offset, field == fields_.end() ? nullptr : &*field, fmt::format("{:#x}, {}", value, what)});
+}
+
+Search::Place Search::PlaceOf(size_t begin, size_t end) const {
+  size_t in_numbers = 0;
+  bool whole = false, part_of_address = false;
+  for (const FieldSpan& span : fields_) {
+    if (span.end <= begin || span.begin >= end) continue;
+    if (span.IsNoAddress()) return Place::kExempt;
+    if (span.form == FieldForm::kBytes) continue;
+    in_numbers += std::min(end, span.end) - std::max(begin, span.begin);
+    part_of_address = part_of_address || span.IsAddress();
+    whole = whole || (span.width == kWord && begin >= span.begin && end <= span.end &&
+                      (begin - span.begin) % kWord == 0);
+  }
+  if (in_numbers == 0) return Place::kNoNumbers;
+  if (whole) return Place::kWholeNumber;
+  return part_of_address ? Place::kExempt : Place::kStraddles;
+}
+
+void Search::Word(size_t offset, uint64_t value, bool swapped) {
+  const bool is_address = originals_.HasAddress(value);
+  if (!is_address && !originals_.IsMove(value)) return;
+  const Place place = PlaceOf(offset, offset + kWord);
+  if (place == Place::kExempt || (swapped && place == Place::kStraddles)) return;
+  Tell(offset, value,
+       is_address ? "an address in " + originals_.Describe(value) : "what a mapping moved by");
+}
+
+void Search::Words() {
+  const uint8_t* at = bytes_.data();
+  for (size_t i = 0; i + kWord <= bytes_.size(); ++i, ++at) {
+    const auto value = LoadUnaligned<uint64_t>(at, endian_);
+    const uint64_t swapped = std::byteswap(value);
+    if (originals_.MayHave(value)) Word(i, value, /*swapped=*/false);
+    if (originals_.MayHave(swapped)) Word(i, swapped, /*swapped=*/true);
+  }
+}
+
+// Of machines of 32 bits: 64-bit numbers that are where a mapping began.
+void Search::LowNumber(const FieldSpan& field) {
+  if (originals_.is_64_bit() || field.width != kWord || field.IsNoAddress()) return;
+  for (size_t i = field.begin; i + kWord <= field.end; i += kWord) {
+    const auto value = LoadUnaligned<uint64_t>(bytes_.data() + i, endian_);
+    if (originals_.IsLowStart(value)) Tell(i, value, "the start of " + originals_.Describe(value));
+  }
+}
+
+void Search::BytesBetweenNumbers() {
+  size_t begin = 0;
+  for (const FieldSpan& field : fields_) {
+    if (field.form == FieldForm::kBytes) continue;
+    if (field.begin > begin) NoNumbers(begin, field.begin);
+    begin = std::max(begin, field.end);
+    LowNumber(field);
+  }
+  if (begin < bytes_.size()) NoNumbers(begin, bytes_.size());
+}
+
+void Search::NoNumbers(size_t begin, size_t end) {
+  const uint8_t* data = bytes_.data();
+  for (size_t i = begin; i + kWord <= end; ++i) {
+    const auto value = LoadUnaligned<uint64_t>(data + i, endian_);
+    for (const uint64_t number : {value, std::byteswap(value)}) {
+      if (number != 0 && originals_.HasPage(number)) {
+        Tell(i, number, "the number of a page of " + originals_.Describe(number * kSmallestPage));
+      }
+    }
+  }
+  for (size_t i = begin; i + 4 <= end && !originals_.is_64_bit(); ++i) {
+    const auto value = LoadUnaligned<uint32_t>(data + i, endian_);
+    if (originals_.IsLowStart(value)) Tell(i, value, "the start of " + originals_.Describe(value));
+  }
+  Hex(begin, end);
+}
+
+bool IsHexDigit(uint8_t c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+void Search::Hex(size_t begin, size_t end) {
+  for (size_t i = begin; i < end; ++i) {
+    if (!IsHexDigit(bytes_[i])) continue;
+    const size_t start = i;
+    while (i < end && IsHexDigit(bytes_[i])) ++i;
+    HexRun(start, i);
+  }
+}
+
+void Search::HexRun(size_t begin, size_t end) {
+  constexpr size_t kMost = 16, kLeast = 8;
+  const bool has_prefix =
+      begin >= 2 && bytes_[begin - 2] == '0' && (bytes_[begin - 1] | 0x20) == 'x';
+  if (!has_prefix && end - begin < kLeast) return;
+  const size_t first = end - std::min(end - begin, kMost);
+  const std::string_view digits = AsText(bytes_).substr(first, end - first);
+  uint64_t value = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+  if (originals_.HasAddress(value)) {
+    Tell(first, value, "in hex, an address in " + originals_.Describe(value));
+  } else if (originals_.IsMove(value)) {
+    Tell(first, value, "in hex, what a mapping moved by");
+  } else if (has_prefix && value != 0 && originals_.HasPage(value)) {
+    Tell(first, value,
+         "in hex, the number of a page of " + originals_.Describe(value * kSmallestPage));
+  } else if ((has_prefix || digits.size() == kMost) && originals_.HasLowAddress(value)) {
+    Tell(first, value, "in hex, an address in " + originals_.Describe(value));
+  } else if (!originals_.is_64_bit() && originals_.IsLowStart(value)) {
+    Tell(first, value, "in hex, the start of " + originals_.Describe(value));
+  }
+}
+
+}  // namespace
+
+void SearchBytes(ByteView bytes, std::span<const FieldSpan> fields, Endian endian,
+                 const OriginalValues& originals,
+                 const std::function<void(const ByteHit&)>& found) {
+  Search search(bytes, fields, endian, originals, found);
+  search.Words();
+  search.BytesBetweenNumbers();
+}
+
+}  // namespace stackreel::anonymize

@@ -1,0 +1,362 @@
+#include "anonymize/verify_out.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <variant>
+
+#include "anonymize/verify_attr.h"
+#include "anonymize/verify_bytes.h"
+#include "perfdata/header.h"
+#include "perfdata/kernel_record_layout.h"
+#include "perfdata/record_layout.h"
+
+namespace stackreel::anonymize {
+namespace {
+
+using perfdata::FieldInfo;
+using perfdata::RawRecord;
+using perfdata::Reader;
+using perfdata::Sensitivity;
+
+bool IsAddress(Sensitivity sensitivity) {
+  return sensitivity == Sensitivity::kCodeAddress || sensitivity == Sensitivity::kDataAddress ||
+         sensitivity == Sensitivity::kMapAddress || sensitivity == Sensitivity::kKernelAddress;
+}
+bool IsPayload(Sensitivity sensitivity) {
+  return sensitivity == Sensitivity::kPayload || sensitivity == Sensitivity::kRegisters ||
+         sensitivity == Sensitivity::kPhysicalAddress;
+}
+
+// Calls tell(field, index, address) for each address that the fields visited have; of arrays,
+// counted from their last element back.
+template <typename Tell>
+class Addresses {
+ public:
+  explicit Addresses(Tell tell) : tell_(std::move(tell)) {}
+
+  template <std::integral N>
+  void operator()(const FieldInfo& field, const N& value) {
+    if (IsAddress(field.sensitivity)) tell_(field, 1, static_cast<uint64_t>(value));
+  }
+  void operator()(const FieldInfo& field, const perfdata::U64Array& values) {
+    Chain(field, values);
+  }
+  void operator()(const FieldInfo& field, const std::vector<uint64_t>& values) {
+    Chain(field, values);
+  }
+  void operator()(const FieldInfo& field, const perfdata::BranchArray& branches) {
+    for (size_t i = 0; i < branches.size(); ++i) {
+      const size_t back = 3 * (branches.size() - i);
+      tell_(field, back, branches[i].from);
+      tell_(field, back - 1, branches[i].to);
+    }
+  }
+  template <typename Other>
+  void operator()(const FieldInfo&, const Other&) {}
+
+ private:
+  // Markers, and the cookie behind the deferred one, are no addresses.
+  template <typename Values>
+  void Chain(const FieldInfo& field, const Values& values) {
+    if (!IsAddress(field.sensitivity)) return;
+    bool is_cookie = false;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const uint64_t value = values[i];
+      const bool is_marker = !is_cookie && value >= perfdata::kContextMax;
+      if (!is_cookie && !is_marker) tell_(field, values.size() - i, value);
+      is_cookie = is_marker && value == perfdata::kContextUserDeferred;
+    }
+  }
+
+  Tell tell_;
+};
+
+// Some bytes of OUT: a record, a feature, or what is between.
+struct Piece {
+  std::string_view name;  // "SAMPLE"
+  ByteView bytes;
+  uint64_t file_offset = 0;
+};
+
+class OutPass : public perfdata::RecordSink {
+ public:
+  OutPass(const Reader& reader, const OutCheck& check, Findings& findings)
+      : reader_(reader),
+        check_(check),
+        findings_(findings),
+        counts_({{}, SampleDigests(check.level), 0}) {}
+  Status OnRecord(const RawRecord& raw) override;
+  // The file around the records. Features are decoded, the rest are numbers.
+  Status AroundRecords(FileSource& source);
+  void Events();
+  OutCounts TakeCounts() { return std::move(counts_); }
+
+ private:
+  void Sample(const Piece& piece, const RawRecord& raw);
+  void Other(const Piece& piece, const RawRecord& raw);
+  template <typename Body>
+  void BodyAddresses(const Piece& piece, const Body& body, const perfdata::WireScope& scope);
+  void Address(const Piece& piece, const FieldInfo& field, size_t back, uint64_t address);
+  void Payload(const Piece& piece);
+  void Times(const Piece& piece);
+  void Bytes(const Piece& piece);
+  void Attr(const perfdata::Attr& attr, const Piece& piece);
+  void Add(FindingKind kind, const Piece& piece, std::string_view field, uint64_t offset,
+           std::string value);
+  Status Gap(FileSource& source, uint64_t begin, uint64_t end);
+  Status Sections(FileSource& source, const perfdata::FilePlaces& places, uint64_t size);
+  [[nodiscard]] const perfdata::Attr* AttrOf(std::optional<uint32_t> event) const {
+    const auto& events = reader_.events().events();
+    return event && *event < events.size() ? &events[*event].attr : nullptr;
+  }
+  [[nodiscard]] uint32_t nr_cpus() const {
+    const auto& cpus = reader_.features().nr_cpus;
+    return cpus ? cpus->second : 0;
+  }
+
+  const Reader& reader_;
+  const OutCheck& check_;
+  Findings& findings_;
+  OutCounts counts_;
+  FieldSpans fields_;
+  perfdata::Sample sample_;
+  std::string name_;
+};
+
+void OutPass::Add(FindingKind kind, const Piece& piece, std::string_view field, uint64_t offset,
+                  std::string value) {
+  findings_.Add({kind, std::string(piece.name), std::string(field), piece.file_offset, offset,
+                 std::move(value)});
+}
+
+void OutPass::Address(const Piece& piece, const FieldInfo& field, size_t back, uint64_t address) {
+  constexpr uint64_t kCrowded = uint64_t{1} << 30;
+  const OriginalValues& originals = check_.in.originals;
+  const bool outside = !check_.places.Has(address);
+  const bool low =
+      originals.is_64_bit() && originals.low_bytes() < kCrowded && originals.HasLowAddress(address);
+  if (!outside && !low) return;
+  uint64_t offset = 0;
+  for (const FieldSpan& span : fields_.spans()) {
+    if (span.info == &field && span.end >= back * span.width) offset = span.end - back * span.width;
+  }
+  if (outside) {
+    Add(FindingKind::kAddressOutside, piece, field.name, offset,
+        fmt::format("{:#x}, in no mapping", address));
+  }
+  if (low) {
+    Add(FindingKind::kOriginalValue, piece, field.name, offset,
+        fmt::format("{:#x}, an address in {}", address, originals.Describe(address)));
+  }
+}
+
+void OutPass::Payload(const Piece& piece) {
+  for (const FieldSpan& span : fields_.spans()) {
+    if (span.info == nullptr || !IsPayload(span.info->sensitivity)) continue;
+    const ByteView bytes = piece.bytes.subspan(span.begin, span.end - span.begin);
+    const auto first = std::ranges::find_if(bytes, [](uint8_t byte) { return byte != 0; });
+    if (first == bytes.end()) continue;
+    Add(FindingKind::kPayload, piece, span.info->name, span.begin,
+        fmt::format("{} bytes of {}", bytes.size(),
+                    perfdata::SensitivityName(span.info->sensitivity)));
+  }
+}
+
+void OutPass::Times(const Piece& piece) {
+  if (check_.level >= Level::kIdentity) return;  // where they are shifted
+  for (const FieldSpan& span : fields_.spans()) {
+    if (span.info == nullptr || span.info->sensitivity != Sensitivity::kTime) continue;
+    if (span.width != 8 || span.end - span.begin != 8) continue;
+    const auto time = LoadUnaligned<uint64_t>(piece.bytes.data() + span.begin, reader_.endian());
+    if (check_.in.times.Has(*span.info, time)) continue;
+    Add(FindingKind::kOriginalValue, piece, span.info->name, span.begin,
+        fmt::format("{:#x}, a time when IN has none", time));
+  }
+}
+
+void OutPass::Bytes(const Piece& piece) {
+  counts_.bytes += piece.bytes.size();
+  SearchBytes(piece.bytes, fields_.spans(), reader_.endian(), check_.in.originals,
+              [&](const ByteHit& hit) {
+                const bool named = hit.field != nullptr && hit.field->info != nullptr;
+                Add(FindingKind::kOriginalValue, piece, named ? hit.field->info->name : "",
+                    hit.offset, hit.value);
+              });
+  check_.texts.Find(piece.bytes, [&](size_t offset, std::string_view text) {
+    Add(FindingKind::kText, piece, "", offset, fmt::format("\"{}\"", text));
+  });
+}
+
+void OutPass::Attr(const perfdata::Attr& attr, const Piece& piece) {
+  for (AttrFault& fault : CheckAttr(attr, check_.level, check_.in.pmu_names, check_.places)) {
+    Add(FindingKind::kEventConfig, piece, fault.field, 0, std::move(fault.value));
+  }
+}
+
+void OutPass::Sample(const Piece& piece, const RawRecord& raw) {
+  const auto event = reader_.events().IndexOf(raw, reader_.endian());
+  const perfdata::Attr* attr = AttrOf(event);
+  if (attr == nullptr || !FindFieldsOfSample(raw, *attr, reader_.endian(), sample_, fields_)) {
+    return Add(FindingKind::kDifference, piece, "", 0, "it does not decode");
+  }
+  const auto different = check_.differences.find(counts_.samples.count());
+  if (different != check_.differences.end()) {
+    Add(FindingKind::kDifference, piece, "callchain", 0, different->second);
+  }
+  counts_.samples.Add({*event, sample_.time, sample_.period});
+  BodyAddresses(piece, sample_, perfdata::WireScope{raw.misc, attr});
+}
+
+template <typename Body>
+void OutPass::BodyAddresses(const Piece& piece, const Body& body,
+                            const perfdata::WireScope& scope) {
+  perfdata::VisitFields(body, scope,
+                        Addresses([&](const FieldInfo& field, size_t back, uint64_t address) {
+                          Address(piece, field, back, address);
+                        }));
+}
+
+void OutPass::Other(const Piece& piece, const RawRecord& raw) {
+  const auto event = reader_.events().IndexOf(raw, reader_.endian());
+  const perfdata::Attr* attr = AttrOf(event);
+  const auto record = FindFields(raw, attr, reader_.endian(), nr_cpus(), fields_);
+  if (raw.extra_size != 0) {
+    Add(FindingKind::kPayload, piece, "", raw.bytes.size(),
+        fmt::format("{} bytes behind the record", raw.extra_size));
+  }
+  if (!record) return Add(FindingKind::kDifference, piece, "", 0, "it does not decode");
+  Times(piece);
+  // What is mapped is in a mapping; that it moved is seen where mappings are compared.
+  const bool maps = std::holds_alternative<perfdata::Mmap>(record->body) ||
+                    std::holds_alternative<perfdata::Mmap2>(record->body);
+  if (!maps) {
+    std::visit(
+        [&](const auto& body) { BodyAddresses(piece, body, perfdata::WireScope{raw.misc, attr}); },
+        record->body);
+  }
+  if (const auto* header = std::get_if<perfdata::HeaderAttr>(&record->body)) {
+    Attr(header->attr, piece);
+  }
+}
+
+Status OutPass::OnRecord(const RawRecord& raw) {
+  ++counts_.records[raw.type];
+  const bool is_sample = raw.record_type() == perfdata::RecordType::kSample;
+  const std::string name = is_sample ? "SAMPLE" : perfdata::RecordTypeName(raw.type);
+  const Piece piece = {name, raw.bytes, raw.file_offset};
+  if (is_sample) {
+    Sample(piece, raw);
+  } else {
+    Other(piece, raw);
+  }
+  Payload(piece);
+  Bytes(piece);
+  if (!raw.extra.empty()) {
+    fields_.Begin(raw.extra);
+    Bytes({name, raw.extra, raw.file_offset + raw.bytes.size()});
+  }
+  return {};
+}
+
+void OutPass::Events() {
+  const auto& events = reader_.events().events();
+  for (const perfdata::Event& event : events) Attr(event.attr, {"attr", {}, 0});
+  for (const perfdata::Event& event : reader_.features().event_desc) {
+    Attr(event.attr, {"feature EVENT_DESC", {}, 0});
+  }
+  if (events.size() == check_.in.events) return;
+  Add(FindingKind::kDifference, {"attr", {}, 0}, "", 0,
+      fmt::format("{} events, in IN {}", events.size(), check_.in.events));
+}
+
+// Searches what is no feature and no record: header, attrs with their ids, places of sections.
+Status OutPass::Gap(FileSource& source, uint64_t begin, uint64_t end) {
+  constexpr uint64_t kChunk = uint64_t{1} << 20, kOverlap = 32;
+  std::vector<uint8_t> bytes;
+  while (begin < end) {
+    bytes.resize(std::min(end - begin, kChunk));
+    TRY_ASSIGN(const size_t n, source.ReadAt(begin, bytes));
+    if (n == 0) break;
+    const ByteView read = ByteView(bytes).first(n);
+    fields_.Begin(read);
+    fields_.AddNumbersOfNoField(0, n);
+    Bytes({"", read, begin});
+    begin += n;
+    if (begin < end && n > kOverlap) begin -= kOverlap;
+  }
+  return {};
+}
+
+Status OutPass::Sections(FileSource& source, const perfdata::FilePlaces& places, uint64_t size) {
+  std::array<uint8_t, perfdata::kFileHeaderSize> head;
+  TRY_ASSIGN(const size_t n, source.ReadAt(0, head));
+  TRY_ASSIGN(const perfdata::FileHeader header, perfdata::ParseHeader(ByteView(head).first(n)));
+  uint64_t begin = places.data_offset + places.data_size;
+  std::map<uint64_t, uint32_t> features;  // by offset
+  std::array<uint8_t, 16> place;
+  uint64_t at = places.features_offset;
+  for (const uint32_t feature : header.FeatureList()) {
+    TRY_ASSIGN(const size_t read, source.ReadAt(at, place));
+    if (read < place.size()) break;
+    features[LoadUnaligned<uint64_t>(place.data(), header.endian)] = feature;
+    at += place.size();
+  }
+  for (const auto& [offset, feature] : features) {
+    const auto known = reader_.features().raw.find(feature);
+    if (known == reader_.features().raw.end() || offset < begin) continue;
+    TRY(Gap(source, begin, offset));
+    const std::string name = "feature " + perfdata::FeatureName(feature);
+    const Piece piece = {name, known->second, offset};
+    if (!FindFieldsOfFeature(feature, piece.bytes, header.endian, nr_cpus(), fields_)) {
+      Add(FindingKind::kDifference, piece, "", 0, "it does not decode");
+    }
+    Payload(piece);
+    Times(piece);
+    Bytes(piece);
+    begin = offset + known->second.size();
+  }
+  return Gap(source, begin, size);
+}
+
+Status OutPass::AroundRecords(FileSource& source) {
+  const auto places = reader_.places();
+  const auto size = source.size();
+  if (!size) return {};
+  if (!places) return Gap(source, 0, perfdata::kPipeHeaderSize);
+  TRY(Gap(source, 0, std::min(places->data_offset, *size)));
+  return Sections(source, *places, *size);
+}
+
+}  // namespace
+
+void TimeRanges::Add(ByteView bytes, std::span<const FieldSpan> fields, Endian endian) {
+  for (const FieldSpan& span : fields) {
+    if (span.info == nullptr || span.info->sensitivity != Sensitivity::kTime) continue;
+    if (span.width != 8 || span.end - span.begin != 8) continue;
+    const auto time = LoadUnaligned<uint64_t>(bytes.data() + span.begin, endian);
+    Range& range = ranges_[span.info];
+    range.first = std::min(range.first, time);
+    range.last = std::max(range.last, time);
+  }
+}
+
+bool TimeRanges::Has(const FieldInfo& field, uint64_t time) const {
+  const auto range = ranges_.find(&field);
+  return range != ranges_.end() && time >= range->second.first && time <= range->second.last;
+}
+
+Result<OutCounts> CheckOut(const RereadableRecording& out, const OutCheck& check,
+                           Findings& findings) {
+  TRY_ASSIGN(const RereadableRecording::Opened output, out.Open());
+  OutPass pass(*output.reader, check, findings);
+  TRY(output.reader->ReadAll(pass));
+  // A pipe's events and features are known at its end.
+  pass.Events();
+  TRY(pass.AroundRecords(*output.sources.back()));
+  return pass.TakeCounts();
+}
+
+}  // namespace stackreel::anonymize

@@ -1,0 +1,77 @@
+// Verification of OUT by itself: every record, feature and byte, given what IN was.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "anonymize/field_spans.h"
+#include "anonymize/originals.h"
+#include "anonymize/verify.h"
+#include "anonymize/verify_record.h"
+#include "anonymize/verify_samples.h"
+#include "anonymize/verify_text.h"
+
+namespace stackreel::anonymize {
+
+// Counts all, keeps the first.
+class Findings {
+ public:
+  Findings(Verdict& verdict, size_t kept) : verdict_(verdict), kept_(kept) {}
+  void Add(Finding finding) {
+    if (verdict_.found++ < kept_) verdict_.findings.push_back(std::move(finding));
+  }
+
+ private:
+  Verdict& verdict_;
+  size_t kept_;
+};
+
+// From when to when the times of each field are.
+class TimeRanges {
+ public:
+  void Add(ByteView bytes, std::span<const FieldSpan> fields, Endian endian);
+  // Whether IN has a time of this field before and one after.
+  [[nodiscard]] bool Has(const perfdata::FieldInfo& field, uint64_t time) const;
+
+ private:
+  struct Range {
+    uint64_t first = UINT64_MAX, last = 0;
+  };
+  std::map<const perfdata::FieldInfo*, Range> ranges_;
+};
+
+// What must be known of IN.
+struct InFacts {
+  explicit InFacts(Level level) : samples(level) {}
+  Endian endian = Endian::kLittle;
+  SeenMappings mappings;
+  OriginalValues originals;
+  std::map<uint32_t, std::string> pmu_names;
+  std::map<uint32_t, uint64_t> records;  // by type
+  size_t events = 0;
+  TimeRanges times;  // but of samples
+  SampleDigests samples;
+};
+
+struct OutCheck {
+  Level level = Level::kAddresses;
+  const InFacts& in;
+  const AllowedPlaces& places;
+  const TextSearch& texts;
+  // What is not as in IN in frames, by number of the sample; told with the sample's place.
+  const std::map<uint64_t, std::string>& differences;
+};
+
+struct OutCounts {
+  std::map<uint32_t, uint64_t> records;  // by type
+  SampleDigests samples;
+  uint64_t bytes = 0;
+};
+
+Result<OutCounts> CheckOut(const RereadableRecording& out, const OutCheck& check,
+                           Findings& findings);
+
+}  // namespace stackreel::anonymize

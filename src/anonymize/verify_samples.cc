@@ -1,0 +1,81 @@
+#include "anonymize/verify_samples.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+namespace stackreel::anonymize {
+namespace {
+
+constexpr uint64_t Mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15;
+  return hash ^ (hash >> 29);
+}
+
+// Whether names of IN and of OUT correspond one to one.
+class Names {
+ public:
+  explicit Names(bool renamed) : renamed_(renamed) {}
+  bool Same(const std::string& in, const std::string& out) {
+    if (!renamed_) return in == out;
+    const std::string& known_out = out_of_.try_emplace(in, out).first->second;
+    const std::string& known_in = in_of_.try_emplace(out, in).first->second;
+    return known_out == out && known_in == in;
+  }
+
+ private:
+  bool renamed_;
+  std::map<std::string, std::string> out_of_, in_of_;
+};
+
+std::string TextOf(const ComparedFrame& frame) {
+  return fmt::format("{}+{:#x}{}{}", frame.module.empty() ? "nowhere" : frame.module, frame.offset,
+                     frame.symbol.empty() ? "" : " ", frame.symbol);
+}
+
+}  // namespace
+
+void SampleDigests::Add(SampleFacts facts) {
+  if (count_ == 0) first_time_ = facts.time;
+  if (shifted_) facts.time -= first_time_;
+  if (count_++ % kBlock == 0) blocks_.push_back(0);
+  uint64_t& hash = blocks_.back();
+  hash = Mix(Mix(Mix(hash, facts.event), facts.time), facts.period);
+}
+
+uint64_t SampleDigests::FirstDifference(const SampleDigests& other) const {
+  const auto [mine, theirs] = std::ranges::mismatch(blocks_, other.blocks_);
+  return static_cast<uint64_t>(mine - blocks_.begin());
+}
+
+Status CompareFrames(ComparedSamples& in, ComparedSamples& out, Level level,
+                     const std::function<void(uint64_t sample, std::string what)>& differs) {
+  Names modules(level >= Level::kIdentity), symbols(level >= Level::kSymbols);
+  ComparedSample before, after;
+  for (uint64_t number = 0;; ++number) {
+    TRY_ASSIGN(const bool in_has, in.Next(before));
+    TRY_ASSIGN(const bool out_has, out.Next(after));
+    if (in_has != out_has) {
+      differs(number, in_has ? "OUT's analysis has no such sample" : "IN's has no such sample");
+    }
+    if (!in_has || !out_has) return {};
+    if (before.frames.size() != after.frames.size()) {
+      differs(number,
+              fmt::format("{} frames, {} in IN", after.frames.size(), before.frames.size()));
+      continue;
+    }
+    for (size_t i = 0; i < before.frames.size(); ++i) {
+      const ComparedFrame &was = before.frames[i], &is = after.frames[i];
+      if (was.offset == is.offset && modules.Same(was.module, is.module) &&
+          symbols.Same(was.symbol, is.symbol)) {
+        continue;
+      }
+      differs(number, fmt::format("frame {} is {}, in IN {}", i, TextOf(is), TextOf(was)));
+      break;
+    }
+  }
+}
+
+}  // namespace stackreel::anonymize
