@@ -7,7 +7,10 @@
 
 #include "analyze/chain_step.h"
 #include "anonymize/anonymize.h"
+#include "anonymize/verify.h"
+#include "cli/anonymized_output.h"
 #include "cli/command.h"
+#include "cli/compared_samples.h"
 #include "cli/file_search.h"
 #include "cli/print.h"
 #include "cli/recording_input.h"
@@ -25,16 +28,25 @@ class AnonymizeCommand : public Command {
   }
   [[nodiscard]] std::vector<std::string> examples() const override {
     return {"stackreel anonymize perf.data -o public.data   # hide where everything lay in memory",
-            "stackreel anonymize perf.data -o public.data --report   # and say what was changed"};
+            "stackreel anonymize perf.data -o public.data --report   # and say what was changed",
+            "stackreel anonymize --verify perf.data public.data   # whether anything is left"};
   }
   void AddOptions(CLI::App& app) override;
   Result<int> Run(const GlobalOptions& global) override;
 
  private:
   [[nodiscard]] Result<anonymize::Key> ReadKey() const;
+  // The binaries that stacks are unwound with.
+  [[nodiscard]] ModuleFilesFactory FilesOf(const GlobalOptions& global) const {
+    return [this, &global](const perfdata::Features& features) {
+      return search_.MakeProvider(global, features);
+    };
+  }
+  Result<int> VerifyOnly(const GlobalOptions& global);
 
   std::string input_;
-  std::string output_;
+  std::string output_, to_verify_;
+  bool verify_ = false, no_verify_ = false;
   bool addresses_ = false;
   std::string key_file_;
   std::string report_;
@@ -44,17 +56,24 @@ class AnonymizeCommand : public Command {
 void AnonymizeCommand::AddOptions(CLI::App& app) {
   app.add_option("IN", input_, "The recording; - is standard input")->required();
   app.add_option("-o,--output", output_, "Where to write it; - is standard output, as a pipe")
-      ->type_name("FILE")
-      ->required();
+      ->type_name("FILE");
+  app.add_option("OUT", to_verify_, "With --verify: what was made of IN");
+  CLI::Option* const verify = app.add_flag(
+      "--verify", verify_,
+      "Make nothing: look whether OUT holds anything of IN that it should not; exit code 3 if so");
+  app.add_flag("--no-verify", no_verify_, "Do not look at the output in the same way")
+      ->excludes(verify);
   app.add_flag("--addresses", addresses_,
                "Hide where the kernel and processes lie in memory, and what was in it (default)");
   app.add_option("--key", key_file_,
                  "A file with a secret, 16 bytes or more: equal keys give equal outputs; without "
                  "it a random key is made and thrown away")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->excludes(verify);
   app.add_flag("--report{text}", report_,
                "Print what was changed, dropped and kept, by record and field; =json: as JSON")
-      ->check(CLI::IsMember({"text", "json"}));
+      ->check(CLI::IsMember({"text", "json"}))
+      ->excludes(verify);
   search_.AddOptions(app, FileUse::kUnwind);
 }
 
@@ -64,24 +83,59 @@ Result<anonymize::Key> AnonymizeCommand::ReadKey() const {
   return anonymize::Key::FromSecret(AsBytes(secret));
 }
 
+Result<int> AnonymizeCommand::VerifyOnly(const GlobalOptions& global) {
+  TRY_ASSIGN(const RecordingFiles in_files, OpenRereadableFiles(input_));
+  TRY_ASSIGN(const RecordingFiles out_files, OpenRereadableFiles(to_verify_));
+  const anonymize::RereadableRecording in(*in_files.sources.front(), in_files.parts());
+  const anonymize::RereadableRecording out(*out_files.sources.front(), out_files.parts());
+  TRY_ASSIGN(const anonymize::Verdict verdict,
+             VerifyRecordings(in, out, {}, FilesOf(global), global.threads));
+  if (!verdict.clean() || !global.quiet)
+    Print(stdout, "{}", VerdictText(verdict, std::string(out.name())));
+  return verdict.clean() ? kExitDone : kExitCheckSaidNo;
+}
+
 Result<int> AnonymizeCommand::Run(const GlobalOptions& global) {
+  if (verify_ == to_verify_.empty()) {
+    return Fail(Error(ErrorKind::kUsage, "--verify goes with two recordings, and they with it")
+                    .WithCure("stackreel anonymize --verify IN OUT"));
+  }
+  if (verify_ != output_.empty()) {
+    return Fail(ErrorKind::kUsage, verify_ ? "--verify makes no output: no --output is taken"
+                                           : "--output is required");
+  }
   TRY(search_.Check());
+  if (verify_) return VerifyOnly(global);
   TRY_ASSIGN(const anonymize::Key key, ReadKey());
   TRY_ASSIGN(const RecordingFiles files, OpenRereadableFiles(input_));
   const anonymize::RereadableRecording recording(*files.sources.front(), files.parts());
-  TRY_ASSIGN(const std::unique_ptr<os::OutputFile> output, os::OutputFile::Create(output_));
+  TRY_ASSIGN(const std::unique_ptr<AnonymizedOutput> output,
+             AnonymizedOutput::Create(output_, /*kept=*/!no_verify_));
 
   const std::unique_ptr<Executor> executor = os::MakeThreadPool(global.threads);
   std::unique_ptr<symbolize::ModuleFileProvider> module_files;
   anonymize::Options options;
   options.unwind = [&](const anonymize::RecordingHead& head, perfdata::TimedSink& next) {
-    module_files = search_.MakeProvider(global, head.features);
+    module_files = FilesOf(global)(head.features);
     return analyze::MakeChainStep(head, next, *module_files, *executor);
   };
   const bool to_pipe = output_ == "-";
   options.container = to_pipe ? perfdata::Container::kPipe : perfdata::Container::kFile;
   TRY_ASSIGN(const anonymize::Outcome outcome,
              anonymize::Anonymize(recording, *output, key, options));
+  if (!no_verify_) {
+    const std::unique_ptr<FileSource> source = output->Source();
+    anonymize::VerifyOptions verify;
+    verify.level = options.level;
+    TRY_ASSIGN(const anonymize::Verdict verdict,
+               VerifyRecordings(recording, anonymize::RereadableRecording(*source), verify,
+                                FilesOf(global), global.threads));
+    if (!verdict.clean()) {
+      Print(stderr, "{}stackreel: error: {} was not made: what was to be it is not clean\n",
+            VerdictText(verdict, output_), output_);
+      return kExitCheckSaidNo;
+    }
+  }
   TRY(output->Commit());
   if (!report_.empty()) {
     const anonymize::Report& report = outcome.report;

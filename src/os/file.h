@@ -65,7 +65,7 @@ class OutputFile : public ByteSink {
   static Result<std::unique_ptr<OutputFile>> CreateUnnamed(const std::string& folder = "");
   // Flushes, and puts the file in place. Nothing may be written afterwards, but see CreateBeside.
   virtual Status Commit() = 0;
-  // Reads back what was written (unnamed and in-place regular files).
+  // Reads back what was written; of a regular file only.
   virtual Result<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) = 0;
   // Takes `size` bytes of space on the disk for a regular file.
   virtual Status Reserve(uint64_t size) = 0;

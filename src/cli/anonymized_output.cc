@@ -1,0 +1,123 @@
+#include "cli/anonymized_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+namespace stackreel::cli {
+namespace {
+
+// Reads an output that is still written to.
+class OutputSource : public FileSource {
+ public:
+  OutputSource(os::OutputFile& file, uint64_t size, std::string name)
+      : file_(file), size_(size), name_(std::move(name)) {}
+  [[nodiscard]] std::string_view name() const override { return name_; }
+  [[nodiscard]] std::optional<uint64_t> size() const override { return size_; }
+  Result<size_t> Read(std::span<uint8_t> out) override {
+    TRY_ASSIGN(const size_t n, ReadAt(at_, out));
+    at_ += n;
+    return n;
+  }
+  Result<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) override {
+    if (offset >= size_) return size_t{0};
+    return file_.ReadAt(offset, out.first(std::min<uint64_t>(out.size(), size_ - offset)));
+  }
+
+ private:
+  os::OutputFile& file_;
+  uint64_t size_, at_ = 0;
+  std::string name_;
+};
+
+// Whether what is written there is not seen before it is put in place.
+bool IsPutInPlace(const std::string& path) {
+  if (path == "-") return false;
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
+}
+
+std::string_view WhatIsWrong(anonymize::FindingKind kind) {
+  using anonymize::FindingKind;
+  switch (kind) {
+    case FindingKind::kAddressOutside:
+      return "address outside mappings and pseudonyms";
+    case FindingKind::kOriginalValue:
+      return "original value";
+    case FindingKind::kPayload:
+      return "payload";
+    case FindingKind::kEventConfig:
+      return "event with an address or payload";
+    case FindingKind::kText:
+      return "hidden text";
+    case FindingKind::kDifference:
+      return "not as in the original";
+    case FindingKind::kKey:
+      return "not determined by the key";
+    case FindingKind::kPerf:
+      return "other symbols in perf";
+  }
+  return "";
+}
+
+}  // namespace
+
+Result<std::unique_ptr<AnonymizedOutput>> AnonymizedOutput::Create(const std::string& path,
+                                                                   bool kept) {
+  auto output = std::make_unique<AnonymizedOutput>();
+  output->name_ = path == "-" ? "standard output" : path;
+  TRY_ASSIGN(output->output_, os::OutputFile::Create(path));
+  if (kept && !IsPutInPlace(path)) {
+    TRY_ASSIGN(output->spool_, os::OutputFile::CreateUnnamed());
+  }
+  return output;
+}
+
+Status AnonymizedOutput::Write(ByteView bytes) {
+  size_ += bytes.size();
+  return (spool_ ? spool_ : output_)->Write(bytes);
+}
+
+Status AnonymizedOutput::WriteAt(uint64_t offset, ByteView bytes) {
+  return (spool_ ? spool_ : output_)->WriteAt(offset, bytes);
+}
+
+std::unique_ptr<FileSource> AnonymizedOutput::Source() {
+  return std::make_unique<OutputSource>(*(spool_ ? spool_ : output_), size_, name_);
+}
+
+Status AnonymizedOutput::Commit() {
+  constexpr size_t kPiece = size_t{1} << 20;
+  std::vector<uint8_t> piece(spool_ ? kPiece : 0);
+  for (uint64_t at = 0; spool_ && at < size_;) {
+    TRY_ASSIGN(const size_t n, spool_->ReadAt(at, piece));
+    if (n == 0) return Fail(ErrorKind::kIo, "a temporary file was cut short");
+    TRY(output_->Write(ByteView(piece).first(n)));
+    at += n;
+  }
+  return output_->Commit();
+}
+
+std::string VerdictText(const anonymize::Verdict& verdict, const std::string& name) {
+  if (verdict.clean()) {
+    return fmt::format("{}: clean: {} samples, {} mappings, {} bytes looked at\n", name,
+                       verdict.samples, verdict.mappings, verdict.bytes);
+  }
+  std::string text;
+  for (const anonymize::Finding& finding : verdict.findings) {
+    const std::string field = finding.field.empty() ? "" : " " + finding.field;
+    text += fmt::format("({}) {}: {}{} at {:#x}+{:#x}: {}\n", static_cast<char>(finding.kind),
+                        WhatIsWrong(finding.kind),
+                        finding.record.empty() ? "between records" : finding.record, field,
+                        finding.file_offset, finding.offset, finding.value);
+  }
+  const uint64_t more = verdict.found - verdict.findings.size();
+  if (more != 0) text += fmt::format("and {} more\n", more);
+  return text + fmt::format("{}: not clean: {} found\n", name, verdict.found);
+}
+
+}  // namespace stackreel::cli

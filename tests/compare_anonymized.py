@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Holds recordings against what they are anonymised, by perf's report and by the verifier.
+
+usage: compare_anonymized.py STACKREEL [FILE...] [--perf PERF]
+
+Without FILEs the recordings of $STACKREEL_CORPUS, else of ../shared/corpus beside the repository,
+are taken; it succeeds with a word where there are none. Each is anonymised, and what comes of it
+once more, and again into a pipe; each result must pass `anonymize --verify`. Where perf is installed,
+`perf report --sort dso,sym` must show the same samples of the same functions for all of them. An
+address that perf has no symbol for is another one afterwards, and left out here; the verifier compares
+modules and offsets.
+"""
+
+import argparse
+import collections
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ADDRESS = re.compile(r"0x[0-9a-f]{8,16}")
+
+
+def find_corpus():
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    root = os.environ.get("STACKREEL_CORPUS", os.path.join(here, "..", "shared", "corpus"))
+    return sorted(os.path.join(folder, name)
+                  for part in ("public", "arm64/data")
+                  for folder, _, names in os.walk(os.path.join(root, part)) for name in names)
+
+
+def run(command):
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+
+
+def report_lines(perf, path):
+    """The report's rows, sorted: samples, object, function. None if perf cannot read it."""
+    code, out, err = run([perf, "report", "-i", path, "--stdio", "--no-children", "-g", "none",
+                          "-F", "sample,dso,sym", "--kallsyms", "/dev/null", "--force"])
+    if code != 0:
+        return None, err.strip().split("\n")[-1]
+    rows = collections.Counter()
+    for line in out.split("\n"):
+        if not line.strip() or line.startswith("#"):
+            continue
+        count, rest = line.split(maxsplit=1)
+        rows[" ".join(ADDRESS.sub("ADDRESS", rest).split())] += int(count)
+    return sorted(f"{count} {row}" for row, count in rows.items()), ""
+
+
+def compare(stackreel, perf, path, folder):
+    """What is wrong with the recording, a line each; None if it cannot be anonymised."""
+    once, twice, pipe = (os.path.join(folder, name) for name in ("once", "twice", "pipe"))
+    code, _, err = run([stackreel, "anonymize", path, "-o", once])
+    if code != 0 and "offset 0x" in err and code != 3:
+        return None
+    if code != 0:
+        return [f"anonymize: exit {code}: {err.strip()[:500]}"]
+    problems = []
+    for command in (["anonymize", once, "-o", twice],
+                    ["anonymize", "--verify", path, once],
+                    ["anonymize", "--verify", once, twice]):
+        code, out, err = run([stackreel, *command])
+        if code != 0:
+            problems.append(f"{' '.join(command)}: exit {code}: {(out + err).strip()[:500]}")
+    with open(pipe, "wb") as out:
+        if subprocess.run([stackreel, "anonymize", path, "-o", "-"], stdout=out, check=False).returncode:
+            problems.append("anonymize into a pipe fails")
+    if perf is None or problems:
+        return problems
+    want, why = report_lines(perf, path)
+    if not want:
+        return problems  # perf cannot read the original, or nothing in it
+    for made in (once, twice, pipe):
+        got, why = report_lines(perf, made)
+        name = os.path.basename(made)
+        if got is None:
+            problems.append(f"{name}: perf report fails: {why}")
+        elif got != want:
+            more = [line for line in got if line not in want][:3]
+            less = [line for line in want if line not in got][:3]
+            problems.append(f"{name}: perf reports other functions: {more} instead of {less}")
+    return problems
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("stackreel")
+    parser.add_argument("files", nargs="*")
+    parser.add_argument("--perf", default=shutil.which("perf"))
+    args = parser.parse_args()
+    files = args.files or find_corpus()
+    if not files:
+        print("no recordings: nothing is compared")
+        return 0
+    failed = refused = 0
+    for path in files:
+        with tempfile.TemporaryDirectory() as folder:
+            problems = compare(args.stackreel, args.perf, path, folder)
+        if problems is None:
+            refused += 1
+            print(f"{path}: damaged, not anonymised")
+        elif problems:
+            failed += 1
+            for problem in problems:
+                print(f"{path}: {problem}")
+    print(f"{len(files)} recordings, {refused} of them damaged: {failed} differ"
+          + ("" if args.perf else "; no perf is here"))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
