@@ -7,9 +7,12 @@
 // warm:   a few stacks that stay in the caches, again and again
 // memory: all stacks in turn, so that each comes from memory; the next one prefetched
 // cold:   the same with a new Unwinder: every rule has to be found first
+// shared: as memory, by one thread, two, … as many as there are CPUs, each with an Unwinder of its
+//         own; real time
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -77,6 +80,15 @@ void Cold(benchmark::State& state) {
   PerFrame(state, total);
 }
 
+void Shared(benchmark::State& state) {
+  Unwinder unwinder;
+  std::vector<Frame> frames;
+  UnwindAll(unwinder, recording->stacks.size(), false, frames);
+  size_t total = 0;
+  for (auto _ : state) total += UnwindAll(unwinder, recording->stacks.size(), true, frames);
+  PerFrame(state, total);
+}
+
 }  // namespace
 }  // namespace stackreel
 
@@ -98,6 +110,12 @@ int main(int argc, char** argv) {
   benchmark::RegisterBenchmark("unwind/memory_no_prefetch", stackreel::Memory, false);
   benchmark::RegisterBenchmark("unwind/memory", stackreel::Memory, true);
   benchmark::RegisterBenchmark("unwind/cold", stackreel::Cold);
+  const int cpus = std::max(benchmark::CPUInfo::Get().num_cpus, 1);
+  for (int threads = 1; threads <= cpus; threads *= 2) {
+    benchmark::RegisterBenchmark("unwind/shared", stackreel::Shared)
+        ->Threads(threads)
+        ->UseRealTime();
+  }
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
   return 0;
