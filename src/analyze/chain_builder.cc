@@ -5,6 +5,7 @@
 #include "analyze/chain_splice.h"
 #include "base/check.h"
 #include "base/pointer_code.h"
+#include "perfdata/context_marker.h"
 
 namespace stackreel::analyze {
 namespace {
@@ -35,26 +36,6 @@ const MapsAtTime* MapsFor(const PendingSample& pending, CpuMode mode) {
       return nullptr;
   }
   return nullptr;
-}
-
-// What a context marker switches to; nothing if it is none that we know.
-std::optional<CpuMode> ModeOfMarker(uint64_t marker) {
-  switch (marker) {
-    case perfdata::kContextHv:
-      return CpuMode::kHypervisor;
-    case perfdata::kContextKernel:
-      return CpuMode::kKernel;
-    case perfdata::kContextUser:
-    case perfdata::kContextUserDeferred:
-      return CpuMode::kUser;
-    case perfdata::kContextGuest:
-    case perfdata::kContextGuestUser:
-      return CpuMode::kGuestUser;
-    case perfdata::kContextGuestKernel:
-      return CpuMode::kGuestKernel;
-    default:
-      return std::nullopt;
-  }
 }
 
 bool WillUnwind(const PendingSample& pending) {
@@ -104,7 +85,7 @@ void ChainBuilder::AddSampledChain(PendingSample& pending, std::vector<AnalyzedF
   for (size_t i = 0; i < chain.size(); ++i) {
     const uint64_t ip = chain[i];
     if (ip >= perfdata::kContextMax) {
-      const std::optional<CpuMode> next = ModeOfMarker(ip);
+      const std::optional<CpuMode> next = perfdata::ModeOfMarker(ip);
       if (!next) {
         ++bad_chains_;
         out.resize(pending.first_frame);
@@ -148,7 +129,7 @@ bool ChainBuilder::AddBranchChain(PendingSample& pending, std::vector<AnalyzedFr
   for (size_t i = 0; i < user && !Full(pending, out); ++i) {
     const uint64_t ip = sample.callchain[i];
     if (ip >= perfdata::kContextMax) {
-      mode = ModeOfMarker(ip).value_or(CpuMode::kUnknown);
+      mode = perfdata::ModeOfMarker(ip).value_or(CpuMode::kUnknown);
       kind = CodeAddressKind::kInstructionPointer;
       continue;
     }

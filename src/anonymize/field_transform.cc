@@ -1,36 +1,12 @@
 #include "anonymize/field_transform.h"
 
-#include <optional>
+#include "perfdata/context_marker.h"
 
 namespace stackreel::anonymize {
 
 using perfdata::CpuMode;
 using perfdata::FieldInfo;
 using perfdata::Sensitivity;
-
-namespace {
-
-// The mode that a marker in a chain begins; nothing if it begins none.
-std::optional<CpuMode> ModeOfMarker(uint64_t marker) {
-  switch (marker) {
-    case perfdata::kContextHv:
-      return CpuMode::kHypervisor;
-    case perfdata::kContextKernel:
-      return CpuMode::kKernel;
-    case perfdata::kContextUser:
-    case perfdata::kContextUserDeferred:
-      return CpuMode::kUser;
-    case perfdata::kContextGuest:
-    case perfdata::kContextGuestKernel:
-      return CpuMode::kGuestKernel;
-    case perfdata::kContextGuestUser:
-      return CpuMode::kGuestUser;
-    default:
-      return std::nullopt;
-  }
-}
-
-}  // namespace
 
 uint64_t FieldTransform::Code(CpuMode mode, uint64_t address) {
   switch (mode) {
@@ -135,7 +111,7 @@ uint64_t FieldTransform::ChainEntry(uint64_t entry) {
   }
   if (entry >= perfdata::kContextMax) {
     cookie_is_next_ = entry == perfdata::kContextUserDeferred;
-    chain_mode_ = ModeOfMarker(entry).value_or(chain_mode_);
+    chain_mode_ = perfdata::ModeOfMarker(entry).value_or(chain_mode_);
     return entry;
   }
   return Code(chain_mode_, entry);

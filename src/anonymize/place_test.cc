@@ -40,7 +40,9 @@ TEST(PlaceAll, LeavesAPageBetweenAndKeepsTheAlignment) {
   for (size_t i = 0; i < placed.size(); ++i) {
     EXPECT_GE(placed[i].start, arena.span.start);
     EXPECT_LE(placed[i].end, arena.span.end);
-    if (i != 0) EXPECT_GE(placed[i].start, placed[i - 1].end + 4096);
+    if (i != 0) {
+      EXPECT_GE(placed[i].start, placed[i - 1].end + 4096);
+    }
   }
 }
 
