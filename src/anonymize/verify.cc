@@ -302,7 +302,8 @@ Result<Verdict> Verify(const RereadableRecording& in, const RereadableRecording&
   }
   const TextSearch texts(denied.texts());
   TRY_ASSIGN(const OutCounts counts,
-             CheckOut(out, {options.level, facts, places, texts, differences}, findings));
+             CheckOut(out, {options.level, facts, places, texts, differences, options.keeps_raw},
+                      findings));
   CheckRecordCounts(facts, counts.records, findings);
   if (counts.samples != facts.samples) {
     TRY(LocateDifference(in, out, facts.samples.FirstDifference(counts.samples), findings));

@@ -34,7 +34,7 @@ namespace stackreel::anonymize {
 enum class FindingKind : char {
   kAddressOutside = 'a',  // an address that is none of the above
   kOriginalValue = 'b',   // bytes or hex digits that are an address, page number or move of IN
-  kPayload = 'c',         // bytes of stacks, registers, raw data, code or AUX
+  kPayload = 'c',         // bytes of stacks, registers, raw data, code or AUX; a kernel's symbols
   kEventConfig = 'd',     // an attr, in any of its places, with what may be an address
   kText = 'e',            // a text that the level hides
   kDifference = 'f',      // frames, count, period, time or order of the samples
@@ -74,6 +74,9 @@ class ComparedSamples {
 
 struct VerifyOptions {
   Level level = Level::kAddresses;
+  // Raw data of tracepoints may stay, as the transform was asked to keep what is safe of it. Its
+  // bytes are searched at every offset, as all are.
+  bool keeps_raw = false;
   // Texts that must not stand in OUT anywhere, besides those that the level hides in IN: planted
   // secrets.
   std::vector<std::string> denied;

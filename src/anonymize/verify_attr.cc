@@ -17,7 +17,7 @@ bool MayBeProbe(uint32_t type, const std::map<uint32_t, std::string>& pmu_names)
 
 }  // namespace
 
-std::vector<AttrFault> CheckAttr(const perfdata::Attr& attr, Level level,
+std::vector<AttrFault> CheckAttr(const perfdata::Attr& attr, Level level, bool keeps_raw,
                                  const std::map<uint32_t, std::string>& pmu_names,
                                  const AllowedPlaces& places) {
   std::vector<AttrFault> faults;
@@ -31,9 +31,12 @@ std::vector<AttrFault> CheckAttr(const perfdata::Attr& attr, Level level,
     want(attr.config1 < kSmallestPage, "config1", attr.config1, "of a probe");
     want(attr.config2 < kSmallestPage, "config2", attr.config2, "of a probe");
   }
-  const uint64_t payload = perfdata::SampleBitsWith([level](const perfdata::FieldInfo& field) {
+  uint64_t payload = perfdata::SampleBitsWith([level](const perfdata::FieldInfo& field) {
     return TreatmentOf(level, field.sensitivity) == Treatment::kDrop;
   });
+  if (keeps_raw && attr.type == perfdata::kTypeTracepoint) {
+    payload &= ~uint64_t{perfdata::kSampleRaw};
+  }
   want((attr.sample_type & payload) == 0, "sample_type", attr.sample_type & payload,
        "fields of payload");
   want(attr.sample_regs_user == 0, "sample_regs_user", attr.sample_regs_user, "registers");

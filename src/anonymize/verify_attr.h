@@ -20,9 +20,9 @@ struct AttrFault {
 // A breakpoint's config1 is less than a page or in one of `places`. The config1 and config2 of
 // probes, and of PMUs that the recording does not name, are less than a page: they are pointers of
 // the recorder or addresses (perf_kprobe(2), perf_uprobe: kprobe_func, uprobe_path, probe_offset).
-// No sample field is asked for that holds payload, and nothing is said of such fields. sig_data and
-// what is behind the fields we know are 0.
-std::vector<AttrFault> CheckAttr(const perfdata::Attr& attr, Level level,
+// No sample field is asked for that holds payload (but RAW of a tracepoint, if `keeps_raw`), and
+// nothing is said of such fields. sig_data and what is behind the fields we know are 0.
+std::vector<AttrFault> CheckAttr(const perfdata::Attr& attr, Level level, bool keeps_raw,
                                  const std::map<uint32_t, std::string>& pmu_names,
                                  const AllowedPlaces& places);
 

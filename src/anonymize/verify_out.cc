@@ -9,6 +9,7 @@
 
 #include "anonymize/verify_attr.h"
 #include "anonymize/verify_bytes.h"
+#include "anonymize/verify_tracing.h"
 #include "perfdata/header.h"
 #include "perfdata/kernel_record_layout.h"
 #include "perfdata/record_layout.h"
@@ -74,6 +75,8 @@ class Addresses {
   Tell tell_;
 };
 
+constexpr std::string_view kTracingDataName = "feature TRACING_DATA";
+
 // Some bytes of OUT: a record, a feature, or what is between.
 struct Piece {
   std::string_view name;  // "SAMPLE"
@@ -101,6 +104,7 @@ class OutPass : public perfdata::RecordSink {
   void BodyAddresses(const Piece& piece, const Body& body, const perfdata::WireScope& scope);
   void Address(const Piece& piece, const FieldInfo& field, size_t back, uint64_t address);
   void Payload(const Piece& piece);
+  void TracingData(const Piece& piece, ByteView bytes);
   void Times(const Piece& piece);
   void Bytes(const Piece& piece);
   void Attr(const perfdata::Attr& attr, const Piece& piece);
@@ -153,9 +157,20 @@ void OutPass::Address(const Piece& piece, const FieldInfo& field, size_t back, u
   }
 }
 
+void OutPass::TracingData(const Piece& piece, ByteView bytes) {
+  const std::string what = WhatElseIsInTracingData(bytes);
+  if (!what.empty()) Add(FindingKind::kPayload, piece, "bytes", 0, what);
+}
+
 void OutPass::Payload(const Piece& piece) {
+  const bool is_tracing_data = piece.name == kTracingDataName;
   for (const FieldSpan& span : fields_.spans()) {
     if (span.info == nullptr || !IsPayload(span.info->sensitivity)) continue;
+    if (check_.keeps_raw && piece.name == "SAMPLE" && span.info->name == "raw") continue;
+    if (is_tracing_data) {
+      TracingData(piece, piece.bytes);
+      continue;
+    }
     const ByteView bytes = piece.bytes.subspan(span.begin, span.end - span.begin);
     const auto first = std::ranges::find_if(bytes, [](uint8_t byte) { return byte != 0; });
     if (first == bytes.end()) continue;
@@ -191,7 +206,8 @@ void OutPass::Bytes(const Piece& piece) {
 }
 
 void OutPass::Attr(const perfdata::Attr& attr, const Piece& piece) {
-  for (AttrFault& fault : CheckAttr(attr, check_.level, check_.in.pmu_names, check_.places)) {
+  for (AttrFault& fault :
+       CheckAttr(attr, check_.level, check_.keeps_raw, check_.in.pmu_names, check_.places)) {
     Add(FindingKind::kEventConfig, piece, fault.field, 0, std::move(fault.value));
   }
 }
@@ -223,7 +239,10 @@ void OutPass::Other(const Piece& piece, const RawRecord& raw) {
   const auto event = reader_.events().IndexOf(raw, reader_.endian());
   const perfdata::Attr* attr = AttrOf(event);
   const auto record = FindFields(raw, attr, reader_.endian(), nr_cpus(), fields_);
-  if (raw.extra_size != 0) {
+  const auto* tracing = record ? std::get_if<perfdata::HeaderTracingData>(&record->body) : nullptr;
+  if (tracing != nullptr) {
+    TracingData(piece, tracing->bytes);
+  } else if (raw.extra_size != 0) {
     Add(FindingKind::kPayload, piece, "", raw.bytes.size(),
         fmt::format("{} bytes behind the record", raw.extra_size));
   }
@@ -252,7 +271,8 @@ Status OutPass::OnRecord(const RawRecord& raw) {
   } else {
     Other(piece, raw);
   }
-  Payload(piece);
+  // Of TRACING_DATA the bytes lie behind the record, and have been looked at.
+  if (raw.record_type() != perfdata::RecordType::kHeaderTracingData) Payload(piece);
   Bytes(piece);
   if (!raw.extra.empty()) {
     fields_.Begin(raw.extra);

@@ -63,6 +63,7 @@ struct OutCheck {
   const TextSearch& texts;
   // What is not as in IN in frames, by number of the sample; told with the sample's place.
   const std::map<uint64_t, std::string>& differences;
+  bool keeps_raw = false;
 };
 
 struct OutCounts {

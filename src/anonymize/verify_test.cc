@@ -98,6 +98,36 @@ Bytes Make(const Places& at, const perfdata::WriterOptions& options, const Leak&
   return out.Finish(features);
 }
 
+// A recording of everything there is, as `one_of_each` has it.
+Bytes Everything(const perfdata::WriterOptions& options) {
+  Recording in({SomeEvent(perfdata::kSampleAddr | perfdata::kSamplePeriod | perfdata::kSampleCpu |
+                          perfdata::kSampleCallchain | perfdata::kSampleWeight)},
+               options);
+  in.Map(kPid, Places().text, 0x4000, 0, "/bin/prog");
+  in.MapKernel(Places().kernel, 0x1000000, Places().kernel, "[kernel.kallsyms]_text");
+  for (const auto& records :
+       {perfdata::one_of_each::KernelRecords(), perfdata::one_of_each::UserRecords()}) {
+    for (const perfdata::Record& record : records) {
+      const auto type = static_cast<RecordType>(record.type);
+      if (type == RecordType::kAuxtrace || type == RecordType::kHeaderAttr) continue;
+      std::visit([&](const auto& body) { in.Add(type, body, record.misc, kPid); }, record.body);
+    }
+  }
+  const Bytes chain = Words({Places().text + 1, Places().text + 2}, options.endian);
+  perfdata::Sample sample;
+  sample.pid = kPid;
+  sample.ip = Places().text + 1;
+  sample.callchain = perfdata::U64Array(chain, options.endian);
+  in.AddSample(sample);
+  const std::vector<perfdata::HeaderBuildId> ids = {
+      {-1, perfdata::one_of_each::SomeBuildId(), "/bin/prog"}};
+  return in.Finish(
+      {{static_cast<uint32_t>(Feature::kCmdline),
+        perfdata::EncodeStringList({"perf", "record", "a word of some length"}, options.endian)},
+       {static_cast<uint32_t>(Feature::kBuildId),
+        *perfdata::EncodeBuildIds(ids, {0}, options.endian)}});
+}
+
 class VerifyEach : public testing::TestWithParam<std::tuple<Endian, Container>> {
  protected:
   [[nodiscard]] perfdata::WriterOptions options() const {
@@ -247,6 +277,106 @@ TEST_P(VerifyEach, PayloadOfFeaturesIsFound) {
   EXPECT_TRUE(of(Feature::kBpfProgInfo, encode(perfdata::BpfProgInfos{{{1, {1, 2}, {3}}}})));
   EXPECT_TRUE(of(Feature::kBpfBtf, encode(perfdata::BtfBlobs{{{1, {1, 2, 3}}}})));
   EXPECT_TRUE(of(static_cast<Feature>(40), {1, 2, 3, 4, 5, 6, 7, 8}));
+}
+
+// TRACING_DATA with one format and `rest` behind the formats.
+Bytes TracingData(Endian endian, std::initializer_list<std::string_view> parts) {
+  ByteWriter out(endian);
+  out.Text("\x17\x08\x44tracing0.6");
+  out.U8(0);
+  out.U8(endian == Endian::kBig ? 1 : 0);
+  out.U8(8);
+  out.U32(4096);
+  for (const std::string_view head : {"header_page", "header_event"}) {
+    out.Text(head);
+    out.U8(0);
+    out.U64(4);
+    out.Text("text");
+  }
+  out.U32(0);
+  out.U32(1);
+  out.Text("sched");
+  out.U8(0);
+  out.U32(1);
+  const std::string_view format = "name: sched_switch\nID: 5\n";
+  out.U64(format.size());
+  out.Text(format);
+  size_t number = 0;
+  for (const std::string_view part : parts) {
+    if (number++ < 2) {
+      out.U32(static_cast<uint32_t>(part.size()));
+    } else {
+      out.U64(part.size());
+    }
+    out.Text(part);
+  }
+  return out.Take();
+}
+
+TEST_P(VerifyEach, OfTracingDataFormatsMayStay) {
+  const auto found = [&](const Bytes& bytes) {
+    Leak leak;
+    leak.features[static_cast<uint32_t>(Feature::kTracingData)] = bytes;
+    const Verdict verdict = Of(leak, leak);
+    std::vector<std::string> values;
+    for (const Finding& f : verdict.findings) {
+      EXPECT_EQ(f.kind, FindingKind::kPayload);
+      values.push_back(f.value);
+    }
+    return values;
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(found(TracingData(endian(), {"", "", ""})), testing::IsEmpty());
+  EXPECT_THAT(found(TracingData(endian(), {"", ""})), testing::IsEmpty());
+  EXPECT_THAT(found(TracingData(endian(), {"81 T a\n", "", ""})),
+              ElementsAre("7 bytes of kallsyms"));
+  EXPECT_THAT(found(TracingData(endian(), {"", "0x81 : \"a\"", ""})),
+              ElementsAre("10 bytes of printk_formats"));
+  EXPECT_THAT(found(TracingData(endian(), {"", "", "1 init"})),
+              ElementsAre(testing::EndsWith(" bytes behind its formats")));
+  EXPECT_THAT(found(TracingData(endian(), {})), ElementsAre("it ends amid its formats"));
+}
+
+TEST_P(VerifyEach, RawDataMayBeKeptButIsSearched) {
+  const auto of = [&](uint64_t value, bool keeps_raw) {
+    const Bytes raw = Words({5, value}, endian());
+    const Leak leak = {.event =
+                           [](perfdata::Event& event) {
+                             event.attr.type = perfdata::kTypeTracepoint;
+                             event.attr.sample_type |= perfdata::kSampleRaw;
+                           },
+                       .sample = [&](perfdata::Sample& s) { s.raw = ByteView(raw).first(12); }};
+    VerifyOptions verify;
+    verify.keeps_raw = keeps_raw;
+    return Of(leak, leak, verify);
+  };
+  EXPECT_TRUE(of(7, true).clean()) << TextOf(of(7, true));
+  EXPECT_FALSE(of(7, false).clean());
+  const Bytes raw = Words({Places().text + 8, 0}, endian());
+  const Leak leak = {.event =
+                         [](perfdata::Event& event) {
+                           event.attr.type = perfdata::kTypeTracepoint;
+                           event.attr.sample_type |= perfdata::kSampleRaw;
+                         },
+                     .sample = [&](perfdata::Sample& s) { s.raw = ByteView(raw).first(12); }};
+  VerifyOptions verify;
+  verify.keeps_raw = true;
+  EXPECT_TRUE(Has(Of(leak, leak, verify), FindingKind::kOriginalValue, "SAMPLE", "raw"));
+}
+
+// (g): what was anonymised may be again, and holds nothing of either.
+TEST_P(VerifyEach, WhatIsAnonymisedTwiceIsClean) {
+  const Bytes in = Everything(options());
+  Options anonymize;
+  anonymize.container = options().container;
+  const Bytes once = fake::AnonymizedBytes(in, anonymize);
+  const Bytes twice = fake::AnonymizedBytes(once, anonymize);
+  for (const auto& [before, after] :
+       {std::pair(&in, &once), std::pair(&once, &twice), std::pair(&in, &twice)}) {
+    const auto verdict = VerifyBytes(*before, *after);
+    ASSERT_TRUE(verdict);
+    EXPECT_TRUE(verdict->clean()) << TextOf(*verdict);
+  }
 }
 
 TEST_P(VerifyEach, AnAttrWithAnAddressIsFoundWhereverItStands) {
@@ -435,36 +565,6 @@ class Spots : public perfdata::RecordSink {
   MemorySource source_;
   std::unique_ptr<perfdata::Reader> reader_;
 };
-
-// A recording of everything there is, as `one_of_each` has it.
-Bytes Everything(const perfdata::WriterOptions& options) {
-  Recording in({SomeEvent(perfdata::kSampleAddr | perfdata::kSamplePeriod | perfdata::kSampleCpu |
-                          perfdata::kSampleCallchain | perfdata::kSampleWeight)},
-               options);
-  in.Map(kPid, Places().text, 0x4000, 0, "/bin/prog");
-  in.MapKernel(Places().kernel, 0x1000000, Places().kernel, "[kernel.kallsyms]_text");
-  for (const auto& records :
-       {perfdata::one_of_each::KernelRecords(), perfdata::one_of_each::UserRecords()}) {
-    for (const perfdata::Record& record : records) {
-      const auto type = static_cast<RecordType>(record.type);
-      if (type == RecordType::kAuxtrace || type == RecordType::kHeaderAttr) continue;
-      std::visit([&](const auto& body) { in.Add(type, body, record.misc, kPid); }, record.body);
-    }
-  }
-  const Bytes chain = Words({Places().text + 1, Places().text + 2}, options.endian);
-  perfdata::Sample sample;
-  sample.pid = kPid;
-  sample.ip = Places().text + 1;
-  sample.callchain = perfdata::U64Array(chain, options.endian);
-  in.AddSample(sample);
-  const std::vector<perfdata::HeaderBuildId> ids = {
-      {-1, perfdata::one_of_each::SomeBuildId(), "/bin/prog"}};
-  return in.Finish(
-      {{static_cast<uint32_t>(Feature::kCmdline),
-        perfdata::EncodeStringList({"perf", "record", "a word of some length"}, options.endian)},
-       {static_cast<uint32_t>(Feature::kBuildId),
-        *perfdata::EncodeBuildIds(ids, {0}, options.endian)}});
-}
 
 TEST_P(VerifyEach, AnOriginalAddressIsFoundInEveryFieldOfEveryRecord) {
   const Bytes in = Everything(options());
