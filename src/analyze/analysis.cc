@@ -68,6 +68,7 @@ struct Analysis::State : public perfdata::TimedSink {
   Status Take(PendingSample& pending);
   Status TakeReady(bool at_end);
   Status FlushBatch();
+  Status FlushAll();
   void BuildChunk(size_t chunk, size_t worker);
   Status DeliverBatch(Batch& from);
   uint64_t Symbolize(std::span<AnalyzedFrame> frames);
@@ -113,7 +114,7 @@ perfdata::RecordContext Analysis::State::ContextOf(const perfdata::TimedRecord& 
 
 // Samples before it are given to the sink first, whatever that costs.
 Status Analysis::State::ShowRecord(const perfdata::TimedRecord& record) {
-  TRY(FlushBatch());
+  TRY(FlushAll());
   session.Apply(record, ContextOf(record));
   // A bad one the session has counted.
   const auto decoded = perfdata::DecodeRecord(record.raw, ContextOf(record));
@@ -289,6 +290,12 @@ Status Analysis::State::FlushBatch() {
   return {};
 }
 
+// Gives the sink all samples so far.
+Status Analysis::State::FlushAll() {
+  TRY(FlushBatch());
+  return DeliverBatch(built);
+}
+
 // Returns how many frames have no symbol.
 uint64_t Analysis::State::Symbolize(std::span<AnalyzedFrame> frames) {
   uint64_t unresolved = 0;
@@ -415,8 +422,7 @@ Result<AnalysisResult> Analysis::Run(AnalysisSink& sink) {
   TRY_ASSIGN(state.result.read, state.reader.ReadAll(sorter));
   TRY(sorter.Finish());
   TRY(state.TakeReady(/*at_end=*/true));
-  TRY(state.FlushBatch());
-  TRY(state.DeliverBatch(state.built));
+  TRY(state.FlushAll());
   state.CollectCounters();
   return state.result;
 }
