@@ -5,6 +5,7 @@
 
 #include "analyze/chain_builder.h"
 #include "analyze/deferred_queue.h"
+#include "analyze/function_names.h"
 #include "analyze/jit_codes.h"
 #include "analyze/module_images.h"
 #include "analyze/sample_selector.h"
@@ -44,7 +45,8 @@ struct Analysis::State : public perfdata::TimedSink {
         executor(executor_in),
         options(options_in),
         session(reader.features(), reader.endian(), counters),
-        symbolizer(files, options.symbols, counters),
+        named_files(files, reader.features(), reader.endian()),
+        symbolizer(named_files, options.symbols, counters),
         images(session, symbolizer, counters),
         jit_codes(symbolizer, counters),
         maps(session, [this](session::ModuleId id) { return LoadUnwindModule(id); }),
@@ -87,6 +89,7 @@ struct Analysis::State : public perfdata::TimedSink {
   const AnalysisOptions options;
   Counters counters;
   session::Session session;
+  RecordedFunctionNames named_files;
   symbolize::Symbolizer symbolizer;
   ModuleImages images;
   JitCodesCache jit_codes;

@@ -1,9 +1,12 @@
 #include "anonymize/anonymize.h"
 
+#include <deque>
+
 #include "anonymize/attr_scrub.h"
 #include "anonymize/build.h"
 #include "anonymize/feature_scrub.h"
 #include "anonymize/field_transform.h"
+#include "anonymize/pseudonyms.h"
 #include "anonymize/transform.h"
 #include "perfdata/writer.h"
 
@@ -17,6 +20,46 @@ Status CheckWhole(const perfdata::ReadEnd& read, std::string_view name) {
   return Fail(std::move(error));
 }
 
+// Steps one behind the other. A step is made for the one behind it and decides what the events are
+// that it gets, so between them goes what is told late where to.
+class Steps {
+ public:
+  explicit Steps(const Collected& collected) : collected_(collected), events_{collected.events} {}
+
+  void Add(const RecordStepFactory& make) {
+    if (!make) return;
+    auto gap = std::make_unique<Gap>();
+    std::unique_ptr<RecordStep> step =
+        make({collected_.endian, events_.back(), collected_.features}, *gap);
+    if (!step) return;
+    if (!gaps_.empty()) gaps_.back()->to = step.get();
+    events_.push_back(step->Events());
+    gaps_.push_back(std::move(gap));
+    steps_.push_back(std::move(step));
+  }
+  // Who takes the records that are to arrive at `end`.
+  perfdata::TimedSink& LeadTo(perfdata::TimedSink& end) {
+    if (steps_.empty()) return end;
+    gaps_.back()->to = &end;
+    return *steps_.front();
+  }
+  // Of the records that arrive.
+  [[nodiscard]] const std::vector<perfdata::Event>& events() const { return events_.back(); }
+  [[nodiscard]] const std::vector<std::unique_ptr<RecordStep>>& steps() const { return steps_; }
+
+ private:
+  struct Gap : perfdata::TimedSink {
+    perfdata::TimedSink* to = nullptr;
+    Status OnTimedRecord(const perfdata::TimedRecord& record) override {
+      return to->OnTimedRecord(record);
+    }
+  };
+  const Collected& collected_;
+  std::deque<std::vector<perfdata::Event>> events_;  // stay where they are: steps refer to them
+  std::vector<std::unique_ptr<Gap>> gaps_;           // behind each step
+  std::vector<std::unique_ptr<RecordStep>> steps_;
+};
+
 }  // namespace
 
 Result<Outcome> Anonymize(const RereadableRecording& in, ByteSink& out, const Key& key,
@@ -27,49 +70,38 @@ Result<Outcome> Anonymize(const RereadableRecording& in, ByteSink& out, const Ke
 
   Outcome outcome;
   const TextScrub text(*remap, collected->events);
-  FieldTransform fields(options.level, collected->endian, *remap, text);
-  const std::vector<perfdata::Event>* recorded = &collected->events;
+  Pseudonyms names(key, options.level, options.publics, *collected);
+  FieldTransform fields(options.level, collected->endian, *remap, text, names);
   TRY_ASSIGN(const RereadableRecording::Opened input, in.Open());
 
-  // The step decides what the events are that the transform gets, and is made for the transform.
-  class Forward : public perfdata::TimedSink {
-   public:
-    perfdata::TimedSink* to = nullptr;
-    Status OnTimedRecord(const perfdata::TimedRecord& record) override {
-      return to->OnTimedRecord(record);
-    }
-  } forward;
-  std::unique_ptr<RecordStep> step;
-  std::vector<perfdata::Event> unwound;
-  if (options.unwind) {
-    step = options.unwind({collected->endian, collected->events, collected->features}, forward);
-  }
-  if (step) {
-    unwound = step->Events();
-    recorded = &unwound;
-  }
-  const std::vector<perfdata::Event> written =
-      ScrubEvents(*recorded, collected->features, options.level, *remap, outcome.report);
+  Steps steps(*collected);
+  steps.Add(options.unwind);
+  steps.Add(options.name_functions);
+  const std::vector<perfdata::Event> written = ScrubEvents(
+      steps.events(), collected->features, options.level, *remap, names, outcome.report);
   const perfdata::WriterOptions writer_options = {options.container, collected->endian, 0};
   TRY_ASSIGN(const std::unique_ptr<perfdata::Writer> writer,
              perfdata::Writer::Create(out, writer_options, written));
-  FeatureBytes features =
-      ScrubFeatures(collected->features, collected->endian, fields, outcome.report);
+  const auto& nr_cpus = collected->features.nr_cpus;
+  const auto scrubbed = [&](const FeatureBytes& recorded_features) {
+    return ScrubFeatures(recorded_features, nr_cpus ? nr_cpus->second : 0, collected->endian,
+                         fields, outcome.report);
+  };
+  FeatureBytes features = scrubbed(collected->features.raw);
   TRY(writer->WriteEarlyFeatures(features));
 
-  Transform transform(collected->endian, *recorded, written, fields, *remap, *writer,
+  Transform transform(collected->endian, steps.events(), written, fields, *remap, *writer,
                       outcome.report);
-  forward.to = &transform;
   Counters& counters = outcome.report.counters;
-  perfdata::TimedSink& first = step ? static_cast<perfdata::TimedSink&>(*step) : transform;
-  perfdata::RoundSorter sorter(*input.reader, first, counters);
+  perfdata::RoundSorter sorter(*input.reader, steps.LeadTo(transform), counters);
   TRY_ASSIGN(outcome.read, input.reader->ReadAll(sorter));
   TRY(CheckWhole(outcome.read, in.name()));
   TRY(sorter.Finish());
-  if (step) {
+  for (const std::unique_ptr<RecordStep>& step : steps.steps()) {
     TRY(step->Finish());
     step->CollectCounters(counters);
-    for (auto& [feature, bytes] : step->Features()) features[feature] = std::move(bytes);
+    // What a step makes holds names and addresses of the recording, too.
+    for (auto& [feature, bytes] : scrubbed(step->Features())) features[feature] = std::move(bytes);
   }
   TRY(writer->Finish(features));
 

@@ -16,6 +16,7 @@
 #include "anonymize/collect.h"
 #include "anonymize/key.h"
 #include "anonymize/level.h"
+#include "anonymize/public_names.h"
 #include "anonymize/report.h"
 #include "base/error.h"
 #include "base/io.h"
@@ -47,10 +48,15 @@ using RecordStepFactory = std::function<std::unique_ptr<RecordStep>(const Record
 
 struct Options {
   Level level = Level::kAddresses;
+  // Besides those that everybody's machine has, see public_names.h.
+  PublicNames publics;
   // Of the output: a file can be sought in, a pipe cannot.
   perfdata::Container container = perfdata::Container::kFile;
   // May be null: then samples lose their stacks without a call chain made of them.
   RecordStepFactory unwind;
+  // May be null: then nobody without the modules' files can name functions in the output. Gets the
+  // records as they come from `unwind`; of use where modules lose their names.
+  RecordStepFactory name_functions;
 };
 
 struct Outcome {

@@ -118,14 +118,16 @@ std::string TextScrub::Moved(std::string_view text) const {
 
 std::vector<perfdata::Event> ScrubEvents(const std::vector<perfdata::Event>& events,
                                          const perfdata::Features& features, Level level,
-                                         Remap& remap, Report& report) {
+                                         Remap& remap, const Pseudonyms& names, Report& report) {
   const TextScrub text(remap, events);
   FieldTally& tally = report.Structure("attr");
   std::vector<perfdata::Event> out;
   for (const perfdata::Event& event : events) {
     const EventKind kind = KindOfEvent(event.attr, features);
-    out.push_back(
-        {ScrubAttr(event.attr, kind, level, remap, tally), event.ids, text.Moved(event.name)});
+    const bool has_pseudonym =
+        TreatmentOf(level, perfdata::Sensitivity::kEventName) == Treatment::kPseudonym;
+    const std::string name = has_pseudonym ? names.EventName(event.name) : event.name;
+    out.push_back({ScrubAttr(event.attr, kind, level, remap, tally), event.ids, text.Moved(name)});
   }
   return out;
 }

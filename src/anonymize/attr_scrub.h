@@ -9,6 +9,7 @@
 
 #include "anonymize/build.h"
 #include "anonymize/level.h"
+#include "anonymize/pseudonyms.h"
 #include "anonymize/report.h"
 #include "perfdata/attr.h"
 #include "perfdata/features.h"
@@ -45,6 +46,6 @@ class TextScrub {
 // The events as they go out, in the same order with the same ids.
 std::vector<perfdata::Event> ScrubEvents(const std::vector<perfdata::Event>& events,
                                          const perfdata::Features& features, Level level,
-                                         Remap& remap, Report& report);
+                                         Remap& remap, const Pseudonyms& names, Report& report);
 
 }  // namespace stackreel::anonymize

@@ -60,6 +60,9 @@ class Collector : public perfdata::TimedSink {
     MappingKind kind = MappingKind::kKernel;
   };
   void OnMapping(const MappingRecord& mapping);
+  void OnBuildId(const BuildId& id, std::string_view filename) {
+    if (!id.empty()) out_.build_ids.emplace(id, out_.names.Intern(filename));
+  }
   void MeasureWidth();
 
   const perfdata::Reader& reader_;
@@ -71,7 +74,8 @@ class Collector : public perfdata::TimedSink {
   bool has_wide_address_ = false, has_narrow_address_ = false;
 };
 
-bool ChangesMappings(uint32_t type) {
+// Of mappings and binaries.
+bool IsCollected(uint32_t type) {
   using perfdata::RecordType;
   switch (static_cast<RecordType>(type)) {
     case RecordType::kMmap:
@@ -79,6 +83,7 @@ bool ChangesMappings(uint32_t type) {
     case RecordType::kComm:
     case RecordType::kFork:
     case RecordType::kKsymbol:
+    case RecordType::kHeaderBuildId:
       return true;
     default:
       return false;
@@ -87,7 +92,7 @@ bool ChangesMappings(uint32_t type) {
 
 Status Collector::OnTimedRecord(const perfdata::TimedRecord& timed) {
   ++out_.records;
-  if (!ChangesMappings(timed.raw.type)) return {};
+  if (!IsCollected(timed.raw.type)) return {};
   const perfdata::Attr* attr =
       timed.event ? &reader_.events().events()[*timed.event].attr : nullptr;
   const auto record = perfdata::DecodeRecord(timed.raw, {reader_.endian(), attr});
@@ -97,6 +102,11 @@ Status Collector::OnTimedRecord(const perfdata::TimedRecord& timed) {
   }
   spaces_.Apply(*record);
   if (const auto mapping = MappingOf(*record)) OnMapping(*mapping);
+  if (const auto* mmap = std::get_if<perfdata::Mmap2>(&record->body)) {
+    OnBuildId(mmap->build_id, mmap->filename);
+  } else if (const auto* binary = std::get_if<perfdata::HeaderBuildId>(&record->body)) {
+    OnBuildId(binary->build_id, binary->filename);
+  }
   return {};
 }
 

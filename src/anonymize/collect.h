@@ -87,6 +87,8 @@ struct Collected {
   uint64_t page_size = 4096;  // of the recorded machine; where that is not known, as mappings lie
   std::vector<CollectedSpace> spaces;  // by SpaceId
   StringInterner names;
+  // Of files that records give both of: what is mapped, and HEADER_BUILD_ID.
+  std::set<std::pair<BuildId, StringInterner::Id>> build_ids;
 };
 
 // The memory that a kernel mapping is about. Of the kernel proper perf may say more than there is:

@@ -34,11 +34,10 @@ struct Scrubbed {
 
 }  // namespace
 
-FeatureBytes ScrubFeatures(const perfdata::Features& features, Endian endian,
+FeatureBytes ScrubFeatures(const FeatureBytes& features, uint32_t nr_cpus, Endian endian,
                            FieldTransform& fields, Report& report) {
   FeatureBytes out;
-  const uint32_t nr_cpus = features.nr_cpus ? features.nr_cpus->second : 0;
-  for (const auto& [feature, bytes] : features.raw) {
+  for (const auto& [feature, bytes] : features) {
     if (IsWriters(feature)) continue;
     const std::string name = "feature " + perfdata::FeatureName(feature);
     if (IsIndexOfDropped(feature)) {

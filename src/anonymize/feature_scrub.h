@@ -14,8 +14,8 @@ using FeatureBytes = std::map<uint32_t, std::vector<uint8_t>>;
 
 // Each is decoded, treated field by field, and encoded anew, so that nothing goes out that was not
 // understood: unknown features, damaged ones, and those that are payload are dropped and reported.
-// Left out without a word are those that a Writer makes by itself.
-FeatureBytes ScrubFeatures(const perfdata::Features& features, Endian endian,
+// Left out without a word are those that a Writer makes by itself. `nr_cpus`: NRCPUS's available.
+FeatureBytes ScrubFeatures(const FeatureBytes& features, uint32_t nr_cpus, Endian endian,
                            FieldTransform& fields, Report& report);
 
 }  // namespace stackreel::anonymize

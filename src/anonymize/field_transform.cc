@@ -48,22 +48,32 @@ uint64_t FieldTransform::Number(Sensitivity sensitivity, uint64_t value) {
       return value;
     case Treatment::kMove:
       return Address(sensitivity, value);
-    case Treatment::kEvent:
-    case Treatment::kDrop:
-    case Treatment::kPseudonym:
     case Treatment::kShift:
+      return names_.Time(sensitivity, value);
     case Treatment::kRenumber:
+      return names_.Pid(value);
+    case Treatment::kPseudonym:
+      return sensitivity == Sensitivity::kFileId ? names_.FileId(value) : 0;
+    case Treatment::kDrop:
+      // Of a record that ties two clocks nothing else is of use.
+      dropped_content_ = dropped_content_ || sensitivity == Sensitivity::kCycles;
+      break;
+    case Treatment::kEvent:
       break;
   }
   return 0;
 }
 
-std::string FieldTransform::Text(Sensitivity sensitivity, const std::string& text) const {
+std::string FieldTransform::Text(Sensitivity sensitivity, const std::string& text) {
   switch (TreatmentOf(level_, sensitivity)) {
     case Treatment::kKeep:
       return text;
     case Treatment::kText:
       return text_.Moved(text);
+    case Treatment::kPseudonym:
+      return TreatmentOf(Level::kAddresses, sensitivity) == Treatment::kText
+                 ? text_.Moved(names_.Text(sensitivity, text))
+                 : names_.Text(sensitivity, text);
     default:
       return "";
   }
@@ -76,19 +86,25 @@ void FieldTransform::operator()(const FieldInfo& field, std::string& text) {
 }
 
 void FieldTransform::operator()(const FieldInfo& field, std::vector<std::string>& texts) {
-  bool changed = false;
+  const std::vector<std::string> old = texts;
+  const bool is_command_line = field.sensitivity == Sensitivity::kCommandLine &&
+                               TreatmentOf(level_, field.sensitivity) == Treatment::kPseudonym;
+  if (is_command_line) texts = names_.Arguments(old);
   for (std::string& text : texts) {
-    std::string moved = Text(field.sensitivity, text);
-    changed = changed || moved != text;
-    text = std::move(moved);
+    text = is_command_line ? text_.Moved(text) : Text(field.sensitivity, text);
   }
-  Tell(field, changed, false);
+  Tell(field, texts != old, false);
 }
 
 void FieldTransform::operator()(const FieldInfo& field, BuildId& id) {
-  const bool drop = Drops(field);
-  if (drop) id = BuildId();
-  Tell(field, drop, drop);
+  const Treatment treatment = TreatmentOf(level_, field.sensitivity);
+  const BuildId old = id;
+  if (treatment == Treatment::kPseudonym) {
+    id = names_.Build(old);
+  } else if (treatment != Treatment::kKeep) {
+    id = BuildId();
+  }
+  Tell(field, id != old, id.empty());
 }
 
 void FieldTransform::operator()(const FieldInfo& field, ByteView& bytes) {

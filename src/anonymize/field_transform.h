@@ -11,6 +11,7 @@
 #include "anonymize/attr_scrub.h"
 #include "anonymize/build.h"
 #include "anonymize/level.h"
+#include "anonymize/pseudonyms.h"
 #include "anonymize/report.h"
 #include "perfdata/record.h"
 #include "perfdata/sample.h"
@@ -28,8 +29,8 @@ struct AddressContext {
 // Set it to a record, visit its fields, ask whether all that it is for was dropped.
 class FieldTransform {
  public:
-  FieldTransform(Level level, Endian endian, Remap& remap, const TextScrub& text)
-      : level_(level), endian_(endian), remap_(remap), text_(text) {}
+  FieldTransform(Level level, Endian endian, Remap& remap, const TextScrub& text, Pseudonyms& names)
+      : level_(level), endian_(endian), remap_(remap), text_(text), names_(names) {}
 
   void Begin(const AddressContext& context, FieldTally& tally) {
     context_ = context;
@@ -54,9 +55,14 @@ class FieldTransform {
   void operator()(const perfdata::FieldInfo& field, std::vector<uint8_t>& bytes);
   template <size_t kSize>
   void operator()(const perfdata::FieldInfo& field, std::array<uint8_t, kSize>& bytes) {
-    const bool drop = Drops(field);
-    if (drop) bytes = {};
-    Tell(field, drop, drop);
+    const Treatment treatment = TreatmentOf(level_, field.sensitivity);
+    const auto old = bytes;
+    if (treatment == Treatment::kPseudonym) {
+      names_.Tag(bytes);
+    } else if (treatment != Treatment::kKeep) {
+      bytes = {};
+    }
+    Tell(field, bytes != old, treatment != Treatment::kPseudonym);
   }
   // Call chains, and lists of numbers of other classes.
   void operator()(const perfdata::FieldInfo& field, std::vector<uint64_t>& numbers);
@@ -85,7 +91,7 @@ class FieldTransform {
   uint64_t Code(perfdata::CpuMode mode, uint64_t address);
   // Moves an entry of a chain, whose markers change the mode of those behind it.
   uint64_t ChainEntry(uint64_t entry);
-  std::string Text(perfdata::Sensitivity sensitivity, const std::string& text) const;
+  std::string Text(perfdata::Sensitivity sensitivity, const std::string& text);
   [[nodiscard]] bool IsChain(const perfdata::FieldInfo& field) const {
     return field.sensitivity == perfdata::Sensitivity::kCodeAddress;
   }
@@ -94,6 +100,7 @@ class FieldTransform {
   Endian endian_;
   Remap& remap_;
   const TextScrub& text_;
+  Pseudonyms& names_;
   AddressContext context_;
   FieldTally* tally_ = nullptr;
   bool dropped_content_ = false;

@@ -38,17 +38,27 @@ Treatment TreatmentOf(Level level, Sensitivity sensitivity) {
       return Treatment::kDrop;
     case Sensitivity::kPid:
       return from(Level::kIdentity, Treatment::kRenumber, Treatment::kKeep);
-    case Sensitivity::kName:
+    case Sensitivity::kComm:
+    case Sensitivity::kSymbol:
+    case Sensitivity::kFunction:
+    case Sensitivity::kEventName:
     case Sensitivity::kCommandLine:
       return from(Level::kIdentity, Treatment::kPseudonym, Treatment::kText);
     case Sensitivity::kPath:
-    case Sensitivity::kHost:
+    case Sensitivity::kCgroupPath:
+    case Sensitivity::kHostName:
+    case Sensitivity::kRelease:
+    case Sensitivity::kMachine:
     case Sensitivity::kFileId:
       return from(Level::kIdentity, Treatment::kPseudonym, Treatment::kKeep);
     case Sensitivity::kBuildId:
       return from(Level::kSymbols, Treatment::kPseudonym, Treatment::kKeep);
     case Sensitivity::kTime:
+    case Sensitivity::kWallTime:
       return from(Level::kIdentity, Treatment::kShift, Treatment::kKeep);
+    // It would tell by how much times were shifted; what it serves is AUX data, none of which stay.
+    case Sensitivity::kCycles:
+      return from(Level::kIdentity, Treatment::kDrop, Treatment::kKeep);
   }
   return Treatment::kDrop;
 }

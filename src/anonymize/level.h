@@ -25,8 +25,8 @@ enum class Treatment : uint8_t {
   kEvent,      // of an attr: what may be an address is replaced, see attr_scrub.h
   kDrop,       // the field goes; where a record has nothing else, the record
   kText,       // kept, but addresses written in it are replaced
-  kPseudonym,  // a keyed name or number stands for it, equal for equal values
-  kShift,      // a time: by one amount for the whole recording
+  kPseudonym,  // a keyed name or number stands for what is not public in it, see pseudonyms.h
+  kShift,      // a time: by one amount for all of its clock
   kRenumber,   // a process number: another one, equal for equal numbers
 };
 Treatment TreatmentOf(Level level, perfdata::Sensitivity sensitivity);

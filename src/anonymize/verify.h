@@ -24,6 +24,8 @@ namespace stackreel::anonymize {
 // * Records go out in order of time, equal times in IN's order; those without a time as they come.
 //   Samples correspond one to one, in that order. Other records may be missing (payload, unknown,
 //   damaged: the report counts them), none is added but those a perfdata::Writer makes of its own.
+// * From kIdentity on all times but 0 and -1 are IN's and one amount more; those of the wall clock
+//   and another amount. Process numbers are others, one for one, but 0 and -1.
 // * Endianness is IN's. IN may be a pipe's content and OUT a file, or the other way.
 // * New places of mappings and pseudonyms avoid all pages that were mapped in IN, so that no
 // address

@@ -28,7 +28,10 @@ class SampleDigests {
   [[nodiscard]] uint64_t count() const { return count_; }
   // The number of the first block that is not the same, of the shorter one's blocks or one behind.
   [[nodiscard]] uint64_t FirstDifference(const SampleDigests& other) const;
-  friend bool operator==(const SampleDigests&, const SampleDigests&) = default;
+  // Of two at one level.
+  friend bool operator==(const SampleDigests& a, const SampleDigests& b) {
+    return a.count_ == b.count_ && a.blocks_ == b.blocks_;
+  }
 
  private:
   bool shifted_;

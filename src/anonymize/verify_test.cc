@@ -427,7 +427,9 @@ TEST_P(VerifyEach, WhatAMappingMovedByIsFound) {
 }
 
 TEST_P(VerifyEach, TextsOfTheLevelAreFound) {
-  const std::vector<std::string> words = {"perf", "record", "-g", "/home/ilse/prog", "--secret-x"};
+  const std::vector<std::string> words = {"perf",       "record",          "-g", "-F",
+                                          "4000",       "/home/ilse/prog", "-e", "cycles:u",
+                                          "--secret-x", "[kernel.kal"};
   Leak leak;
   leak.features[static_cast<uint32_t>(Feature::kCmdline)] =
       perfdata::EncodeStringList(words, endian());

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <variant>
 
+#include "anonymize/public_names.h"
+
 namespace stackreel::anonymize {
 namespace {
 
@@ -23,18 +25,53 @@ void DenyList::AddHomeOf(std::string_view path) {
   for (const std::string_view homes : {"/home/", "/Users/"}) {
     if (!path.starts_with(homes)) continue;
     const std::string_view rest = path.substr(homes.size());
-    Add(rest.substr(0, rest.find('/')));
+    const std::string_view name = rest.substr(0, rest.find('/'));
+    if (!IsPublicFolder(name)) Add(name);
+  }
+}
+
+void DenyList::AddPath(const std::string& path) {
+  AddHomeOf(path);
+  paths_.insert(path);
+}
+
+void DenyList::AddCgroup(std::string_view path) {
+  bool is_public = true;
+  for (size_t at = 0; at <= path.size();) {
+    const size_t end = std::min(path.find('/', at), path.size());
+    is_public = is_public && IsPublicCgroup(path.substr(at, end - at));
+    at = end + 1;
+  }
+  if (!is_public) Add(path);
+}
+
+// The first words are the recorder's and its command's; a word of letters only is a command.
+void DenyList::AddArguments(const std::vector<std::string>& words) {
+  std::string_view before;
+  for (const std::string& word : words) {
+    AddHomeOf(word);
+    const bool is_option = word.starts_with('-');
+    const bool is_name = std::ranges::all_of(
+        word, [](char c) { return (c >= 'a' && c <= 'z') || c == '-' || c == '_'; });
+    const bool is_number = std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; });
+    const bool is_of_option = before == "-e" || before == "--event" || before == "--call-graph";
+    const bool is_of_path =
+        !word.contains("/home/") && !word.contains("/Users/") &&
+        std::ranges::any_of(paths_, [&](const std::string& path) { return path.contains(word); });
+    const bool is_allowed = is_option || is_name || is_number || is_of_option || is_of_path;
+    if (!is_allowed && !before.empty()) Add(word);
+    before = word;
   }
 }
 
 void DenyList::AddRecord(const perfdata::Record& record) {
   if (level_ < Level::kIdentity) return;
   if (const auto* mmap = std::get_if<perfdata::Mmap>(&record.body)) {
-    AddHomeOf(mmap->filename);
+    AddPath(mmap->filename);
   } else if (const auto* mmap2 = std::get_if<perfdata::Mmap2>(&record.body)) {
-    AddHomeOf(mmap2->filename);
+    AddPath(mmap2->filename);
   } else if (const auto* cgroup = std::get_if<perfdata::Cgroup>(&record.body)) {
-    Add(cgroup->path);
+    AddCgroup(cgroup->path);
   }
 }
 
@@ -42,14 +79,7 @@ void DenyList::AddFeatures(const perfdata::Features& features) {
   if (level_ < Level::kIdentity) return;
   Add(features.hostname);
   for (const perfdata::HeaderBuildId& id : features.build_ids) AddHomeOf(id.filename);
-  // The first words are the recorder's and its command's; a word of letters only is a command.
-  for (const std::string& word : features.cmdline) {
-    AddHomeOf(word);
-    const bool is_option = word.starts_with('-');
-    const bool is_name = std::ranges::all_of(
-        word, [](char c) { return (c >= 'a' && c <= 'z') || c == '-' || c == '_'; });
-    if (!is_option && !is_name && &word != &features.cmdline.front()) Add(word);
-  }
+  AddArguments(features.cmdline);
 }
 
 TextSearch::TextSearch(const std::set<std::string>& texts)

@@ -17,21 +17,26 @@ namespace stackreel::anonymize {
 
 // Gathers the texts of IN that may not stand in OUT: from kIdentity on the host's name, the names
 // in /home/NAME and /Users/NAME, the words of the command line that are neither options nor names
-// of commands, and the paths of control groups. Texts of fewer than 4 characters are left out: they
-// would be found everywhere. At kAddresses nothing is.
+// of commands, and the paths of control groups. Left out is what stands in OUT by right: words of
+// every machine (public_names.h), numbers, events, and what is part of a binary's path besides. So
+// are texts of fewer than 4 characters: they would be found everywhere. At kAddresses nothing is.
 class DenyList {
  public:
   explicit DenyList(Level level) : level_(level) {}
   void AddRecord(const perfdata::Record& record);
+  // After all records.
   void AddFeatures(const perfdata::Features& features);
   void Add(std::string_view text);
   [[nodiscard]] const std::set<std::string>& texts() const { return texts_; }
 
  private:
   void AddHomeOf(std::string_view path);
+  void AddPath(const std::string& path);
+  void AddCgroup(std::string_view path);
+  void AddArguments(const std::vector<std::string>& words);
 
   Level level_;
-  std::set<std::string> texts_;
+  std::set<std::string> texts_, paths_;
 };
 
 // Finds any of several texts, as a whole word: with no letter or digit beside it.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analyze/chain_step.h"
+#include "analyze/function_names.h"
 #include "anonymize/anonymize.h"
 #include "anonymize/verify.h"
 #include "cli/anonymized_output.h"
@@ -27,16 +28,26 @@ class AnonymizeCommand : public Command {
     return "Make a recording that can be given away: without addresses and data of the machine";
   }
   [[nodiscard]] std::vector<std::string> examples() const override {
-    return {"stackreel anonymize perf.data -o public.data   # hide where everything lay in memory",
-            "stackreel anonymize perf.data -o public.data --report   # and say what was changed",
-            "stackreel anonymize --verify perf.data public.data   # whether anything is left"};
+    return {
+        "stackreel anonymize perf.data -o public.data   # hide where everything lay in memory",
+        "stackreel anonymize perf.data -o public.data --report   # and say what was changed",
+        "stackreel anonymize perf.data -o public.data --identity   # hide machine and users, too",
+        "stackreel anonymize perf.data -o public.data --symbols --public-modules open.txt   "
+        "# and all modules and functions but those of everybody's and of open.txt",
+        "stackreel anonymize --verify perf.data public.data   # whether anything is left"};
   }
   void AddOptions(CLI::App& app) override;
   Result<int> Run(const GlobalOptions& global) override;
 
  private:
   [[nodiscard]] Result<anonymize::Key> ReadKey() const;
-  // The binaries that stacks are unwound with.
+  [[nodiscard]] Result<anonymize::PublicNames> ReadPublicNames() const;
+  [[nodiscard]] anonymize::Level ChosenLevel() const {
+    return symbols_    ? anonymize::Level::kSymbols
+           : identity_ ? anonymize::Level::kIdentity
+                       : anonymize::Level::kAddresses;
+  }
+  // The binaries that stacks are unwound with, and functions named.
   [[nodiscard]] ModuleFilesFactory FilesOf(const GlobalOptions& global) const {
     return [this, &global](const perfdata::Features& features) {
       return search_.MakeProvider(global, features);
@@ -47,7 +58,8 @@ class AnonymizeCommand : public Command {
   std::string input_;
   std::string output_, to_verify_;
   bool verify_ = false, no_verify_ = false;
-  bool addresses_ = false;
+  bool addresses_ = false, identity_ = false, symbols_ = false;
+  std::string public_modules_file_, public_comms_file_;
   std::string key_file_;
   std::string report_;
   FileSearch search_;
@@ -63,8 +75,31 @@ void AnonymizeCommand::AddOptions(CLI::App& app) {
       "Make nothing: look whether OUT holds anything of IN that it should not; exit code 3 if so");
   app.add_flag("--no-verify", no_verify_, "Do not look at the output in the same way")
       ->excludes(verify);
-  app.add_flag("--addresses", addresses_,
-               "Hide where the kernel and processes lie in memory, and what was in it (default)");
+  CLI::Option* addresses = app.add_flag(
+      "--addresses", addresses_,
+      "Hide where the kernel and processes lie in memory, and what was in it (default)");
+  CLI::Option* identity = app.add_flag(
+      "--identity", identity_,
+      "Hide host and users too: folders, threads, command lines, cgroups, the CPU's model, and the "
+      "numbers of processes and files; times are shifted. Names of binaries and build-ids stay");
+  CLI::Option* symbols = app.add_flag(
+      "--symbols", symbols_,
+      "Hide modules and functions that are not public too. Nobody can look their functions up "
+      "then; those that occur get pseudonyms, which report shows: f_hkvmzqtwrp");
+  identity->excludes(addresses);
+  symbols->excludes(addresses)->excludes(identity);
+  app.add_option("--public-modules", public_modules_file_,
+                 "A file with modules that keep their names with --symbols, as the kernel, libc "
+                 "and other common ones do: one a line, of a whole path if there is a / in it; * "
+                 "and ? stand for any characters")
+      ->type_name("FILE")
+      ->needs(symbols)
+      ->excludes(verify);
+  app.add_option("--public-comms", public_comms_file_,
+                 "The same of threads that keep their names with --identity and --symbols, as the "
+                 "kernel's and common commands do")
+      ->type_name("FILE")
+      ->excludes(verify);
   app.add_option("--key", key_file_,
                  "A file with a secret, 16 bytes or more: equal keys give equal outputs; without "
                  "it a random key is made and thrown away")
@@ -74,7 +109,7 @@ void AnonymizeCommand::AddOptions(CLI::App& app) {
                "Print what was changed, dropped and kept, by record and field; =json: as JSON")
       ->check(CLI::IsMember({"text", "json"}))
       ->excludes(verify);
-  search_.AddOptions(app, FileUse::kUnwind);
+  search_.AddOptions(app, FileUse::kSymbols);
 }
 
 Result<anonymize::Key> AnonymizeCommand::ReadKey() const {
@@ -83,13 +118,31 @@ Result<anonymize::Key> AnonymizeCommand::ReadKey() const {
   return anonymize::Key::FromSecret(AsBytes(secret));
 }
 
+Result<anonymize::PublicNames> AnonymizeCommand::ReadPublicNames() const {
+  anonymize::PublicNames publics;
+  if (!public_modules_file_.empty()) {
+    TRY_ASSIGN(const std::string text, os::ReadTextFile(public_modules_file_));
+    publics.modules = anonymize::ParsePatterns(text);
+  }
+  if (!public_comms_file_.empty()) {
+    if (!identity_ && !symbols_) {
+      return Fail(ErrorKind::kUsage, "--public-comms needs --identity or --symbols");
+    }
+    TRY_ASSIGN(const std::string text, os::ReadTextFile(public_comms_file_));
+    publics.comms = anonymize::ParsePatterns(text);
+  }
+  return publics;
+}
+
 Result<int> AnonymizeCommand::VerifyOnly(const GlobalOptions& global) {
   TRY_ASSIGN(const RecordingFiles in_files, OpenRereadableFiles(input_));
   TRY_ASSIGN(const RecordingFiles out_files, OpenRereadableFiles(to_verify_));
   const anonymize::RereadableRecording in(*in_files.sources.front(), in_files.parts());
   const anonymize::RereadableRecording out(*out_files.sources.front(), out_files.parts());
+  anonymize::VerifyOptions options;
+  options.level = ChosenLevel();
   TRY_ASSIGN(const anonymize::Verdict verdict,
-             VerifyRecordings(in, out, {}, FilesOf(global), global.threads));
+             VerifyRecordings(in, out, options, FilesOf(global), global.threads));
   if (!verdict.clean() || !global.quiet)
     Print(stdout, "{}", VerdictText(verdict, std::string(out.name())));
   return verdict.clean() ? kExitDone : kExitCheckSaidNo;
@@ -115,10 +168,20 @@ Result<int> AnonymizeCommand::Run(const GlobalOptions& global) {
   const std::unique_ptr<Executor> executor = os::MakeThreadPool(global.threads);
   std::unique_ptr<symbolize::ModuleFileProvider> module_files;
   anonymize::Options options;
-  options.unwind = [&](const anonymize::RecordingHead& head, perfdata::TimedSink& next) {
-    module_files = FilesOf(global)(head.features);
-    return analyze::MakeChainStep(head, next, *module_files, *executor);
+  options.level = ChosenLevel();
+  TRY_ASSIGN(options.publics, ReadPublicNames());
+  const auto files_for = [&](const perfdata::Features& features) -> symbolize::ModuleFileProvider& {
+    if (!module_files) module_files = FilesOf(global)(features);
+    return *module_files;
   };
+  options.unwind = [&](const anonymize::RecordingHead& head, perfdata::TimedSink& next) {
+    return analyze::MakeChainStep(head, next, files_for(head.features), *executor);
+  };
+  if (symbols_) {
+    options.name_functions = [&](const anonymize::RecordingHead& head, perfdata::TimedSink& next) {
+      return analyze::MakeFunctionNamesStep(head, next, files_for(head.features));
+    };
+  }
   const bool to_pipe = output_ == "-";
   options.container = to_pipe ? perfdata::Container::kPipe : perfdata::Container::kFile;
   TRY_ASSIGN(const anonymize::Outcome outcome,

@@ -62,7 +62,7 @@ struct EventGroup {
 };
 template <>
 inline constexpr auto kLayout<EventGroup> =
-    Layout<EventGroup>(F<FeatureString>("name", &EventGroup::name, Sensitivity::kName),
+    Layout<EventGroup>(F<FeatureString>("name", &EventGroup::name, Sensitivity::kEventName),
                        F("leader", &EventGroup::leader, Sensitivity::kNone),
                        F("members", &EventGroup::members, Sensitivity::kNone));
 struct GroupDesc {
@@ -116,7 +116,7 @@ struct NamedIds {
 template <>
 inline constexpr auto kLayout<Event> = Layout<Event>(
     F<DescribedAttr>("attr", &Event::attr, Sensitivity::kEventConfig),
-    NamedIds{FieldInfo("name", Sensitivity::kName), FieldInfo("ids", Sensitivity::kNone)});
+    NamedIds{FieldInfo("name", Sensitivity::kEventName), FieldInfo("ids", Sensitivity::kNone)});
 struct DescribedEvents {
   static constexpr size_t kMembers = 1;
   template <typename Trace>

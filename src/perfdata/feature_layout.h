@@ -18,12 +18,18 @@ template <>
 inline constexpr auto kLayout<TracingData> =
     Layout<TracingData>(F<RestBytes>("bytes", &TracingData::bytes, Sensitivity::kPayload));
 
-struct HostText {  // HOSTNAME, OSRELEASE, VERSION, ARCH, CPUDESC, CPUID
+// One text.
+template <Sensitivity kSensitivity>
+struct MachineText {
   std::string text;
 };
-template <>
-inline constexpr auto kLayout<HostText> =
-    Layout<HostText>(F<FeatureString>("text", &HostText::text, Sensitivity::kHost));
+template <Sensitivity kSensitivity>
+inline constexpr auto kLayout<MachineText<kSensitivity>> = Layout<MachineText<kSensitivity>>(
+    F<FeatureString>("text", &MachineText<kSensitivity>::text, kSensitivity));
+using HostName = MachineText<Sensitivity::kHostName>;
+using ReleaseText = MachineText<Sensitivity::kRelease>;  // OSRELEASE, VERSION
+using ArchText = MachineText<Sensitivity::kNone>;
+using CpuText = MachineText<Sensitivity::kMachine>;  // CPUDESC, CPUID
 
 // perf's own document has these two the other way round; perf shows the first as available.
 struct NrCpus {
@@ -39,7 +45,7 @@ struct TotalMem {
 };
 template <>
 inline constexpr auto kLayout<TotalMem> =
-    Layout<TotalMem>(F("kilobytes", &TotalMem::kilobytes, Sensitivity::kHost));
+    Layout<TotalMem>(F("kilobytes", &TotalMem::kilobytes, Sensitivity::kMachine));
 
 struct Cmdline {
   std::vector<std::string> words;
@@ -71,7 +77,7 @@ template <>
 inline constexpr auto kLayout<ClockData> =
     Layout<ClockData>(F("version", &ClockData::version, Sensitivity::kNone),
                       F("clockid", &ClockData::clockid, Sensitivity::kNone),
-                      F("wall_clock_ns", &ClockData::wall_clock_ns, Sensitivity::kTime),
+                      F("wall_clock_ns", &ClockData::wall_clock_ns, Sensitivity::kWallTime),
                       F("clockid_ns", &ClockData::clockid_ns, Sensitivity::kTime));
 
 struct DirFormat {
@@ -132,6 +138,51 @@ template <>
 inline constexpr auto kLayout<StackEnds> = Layout<StackEnds>(
     F("version", &StackEnds::version, Sensitivity::kNone), Each<uint32_t>("end", &StackEnds::ends));
 
+struct NamedFunction {
+  uint64_t start = 0, size = 0;  // place in the module's file
+  std::string name;
+};
+template <>
+inline constexpr auto kLayout<NamedFunction> =
+    Layout<NamedFunction>(F("start", &NamedFunction::start, Sensitivity::kNone, Display::kHex),
+                          F("size", &NamedFunction::size, Sensitivity::kNone, Display::kHex),
+                          F<FeatureString>("name", &NamedFunction::name, Sensitivity::kFunction));
+struct ModuleFunctions {
+  std::string path;  // as mappings have it, but without " (deleted)"
+  std::vector<NamedFunction> functions;
+};
+template <>
+inline constexpr auto kLayout<ModuleFunctions> =
+    Layout<ModuleFunctions>(F<FeatureString>("path", &ModuleFunctions::path, Sensitivity::kPath),
+                            Each<uint32_t>("function", &ModuleFunctions::functions));
+struct NamedKernelFunction {
+  uint64_t start = 0, size = 0;  // address
+  std::string name;
+};
+template <>
+inline constexpr auto kLayout<NamedKernelFunction> = Layout<NamedKernelFunction>(
+    F("start", &NamedKernelFunction::start, Sensitivity::kKernelAddress, Display::kHex),
+    F("size", &NamedKernelFunction::size, Sensitivity::kNone, Display::kHex),
+    F<FeatureString>("name", &NamedKernelFunction::name, Sensitivity::kFunction));
+struct KernelFunctions {
+  std::string path;
+  std::vector<NamedKernelFunction> functions;
+};
+template <>
+inline constexpr auto kLayout<KernelFunctions> =
+    Layout<KernelFunctions>(F<FeatureString>("path", &KernelFunctions::path, Sensitivity::kPath),
+                            Each<uint32_t>("function", &KernelFunctions::functions));
+struct FunctionNames {  // ours
+  uint32_t version = 1;
+  std::vector<ModuleFunctions> modules;
+  std::vector<KernelFunctions> kernels;  // the kernel and its modules
+};
+template <>
+inline constexpr auto kLayout<FunctionNames> =
+    Layout<FunctionNames>(F("version", &FunctionNames::version, Sensitivity::kNone),
+                          Each<uint32_t>("module", &FunctionNames::modules),
+                          Each<uint32_t>("kernel", &FunctionNames::kernels));
+
 struct NoContent {};  // BRANCH_STACK, STAT
 template <>
 inline constexpr auto kLayout<NoContent> = Layout<NoContent>();
@@ -152,12 +203,15 @@ auto WithFeatureBody(uint32_t feature, Visitor&& visit) {
     case Feature::kBuildId:
       return visit.template operator()<BuildIdList>();
     case Feature::kHostname:
+      return visit.template operator()<HostName>();
     case Feature::kOsRelease:
     case Feature::kVersion:
+      return visit.template operator()<ReleaseText>();
     case Feature::kArch:
+      return visit.template operator()<ArchText>();
     case Feature::kCpuDesc:
     case Feature::kCpuId:
-      return visit.template operator()<HostText>();
+      return visit.template operator()<CpuText>();
     case Feature::kNrCpus:
       return visit.template operator()<NrCpus>();
     case Feature::kTotalMem:
@@ -211,6 +265,8 @@ auto WithFeatureBody(uint32_t feature, Visitor&& visit) {
       return visit.template operator()<CacheLineSize>();
     case Feature::kStackreelPacMask:
       return visit.template operator()<PacMaskFeature>();
+    case Feature::kStackreelFunctions:
+      return visit.template operator()<FunctionNames>();
     case Feature::kStackreelStackEnds:
       return visit.template operator()<StackEnds>();
   }

@@ -53,13 +53,13 @@ std::map<uint32_t, std::vector<uint8_t>> EveryFeature(Endian endian) {
   add(Feature::kBuildId, BuildIdList{{{-1, SomeBuildId(), "[kernel.kallsyms]"},
                                       {7, *BuildId::FromHex("aabb"), "/bin/cat"}},
                                      {1, 2 | kMiscBuildIdSize}});
-  add(Feature::kHostname, HostText{"box"});
-  add(Feature::kOsRelease, HostText{"6.1"});
-  add(Feature::kVersion, HostText{"6.1.9"});
-  add(Feature::kArch, HostText{"x86_64"});
+  add(Feature::kHostname, HostName{"box"});
+  add(Feature::kOsRelease, ReleaseText{"6.1"});
+  add(Feature::kVersion, ReleaseText{"6.1.9"});
+  add(Feature::kArch, ArchText{"x86_64"});
   add(Feature::kNrCpus, NrCpus{4, 2});
-  add(Feature::kCpuDesc, HostText{"Some CPU"});
-  add(Feature::kCpuId, HostText{"A,1,2"});
+  add(Feature::kCpuDesc, CpuText{"Some CPU"});
+  add(Feature::kCpuId, CpuText{"A,1,2"});
   add(Feature::kTotalMem, TotalMem{1000});
   add(Feature::kCmdline, Cmdline{{"perf", "record", "-a"}});
   add(Feature::kEventDesc, EventDesc{{{attr, {7, 8}, "cycles"}}});
@@ -90,6 +90,8 @@ std::map<uint32_t, std::vector<uint8_t>> EveryFeature(Endian endian) {
   add(Feature::kEMachine, EMachine{62, 0});
   add(Feature::kClnSize, CacheLineSize{64});
   add(Feature::kStackreelPacMask, PacMaskFeature{});
+  add(Feature::kStackreelFunctions,
+      FunctionNames{1, {{"/bin/prog", {{0x1000, 16, "main"}}}}, {{"[kernel.kallsyms]", {}}}});
   add(Feature::kStackreelStackEnds, StackEnds{1, {{90, "root"}, {3, "dump exhausted"}}});
   sections[99] = {1, 2, 3};
   return sections;

@@ -38,7 +38,8 @@ std::string_view Label(Feature feature) {
 
 // ---- one overload a structure ----
 
-Lines Describe(Feature feature, const HostText& body) {
+template <Sensitivity kSensitivity>
+Lines Describe(Feature feature, const MachineText<kSensitivity>& body) {
   return {fmt::format("{}: {}", Label(feature), body.text)};
 }
 
@@ -356,6 +357,14 @@ Lines Describe(Feature, const StackEnds& body) {
     lines.push_back(fmt::format("  {} ended: {}", count.samples, count.end));
   }
   return lines;
+}
+
+Lines Describe(Feature, const FunctionNames& body) {
+  size_t functions = 0;
+  for (const ModuleFunctions& module : body.modules) functions += module.functions.size();
+  for (const KernelFunctions& kernel : body.kernels) functions += kernel.functions.size();
+  return {fmt::format("names of functions: {}, of {} binaries", functions,
+                      body.modules.size() + body.kernels.size())};
 }
 
 Lines Describe(Feature feature, const UnknownFeature& body) {

@@ -28,27 +28,23 @@ bool Adopt(Feature, const BuildIdList& body, Features& features) {
   return true;
 }
 
-bool Adopt(Feature feature, const HostText& body, Features& features) {
-  switch (feature) {
-    case Feature::kHostname:
-      features.hostname = body.text;
-      break;
-    case Feature::kOsRelease:
-      features.os_release = body.text;
-      break;
-    case Feature::kVersion:
-      features.version = body.text;
-      break;
-    case Feature::kArch:
-      features.arch = body.text;
-      break;
-    case Feature::kCpuDesc:
-      features.cpu_desc = body.text;
-      break;
-    default:
-      features.cpu_id = body.text;
-      break;
-  }
+bool Adopt(Feature, const HostName& body, Features& features) {
+  features.hostname = body.text;
+  return true;
+}
+
+bool Adopt(Feature feature, const ReleaseText& body, Features& features) {
+  (feature == Feature::kOsRelease ? features.os_release : features.version) = body.text;
+  return true;
+}
+
+bool Adopt(Feature, const ArchText& body, Features& features) {
+  features.arch = body.text;
+  return true;
+}
+
+bool Adopt(Feature feature, const CpuText& body, Features& features) {
+  (feature == Feature::kCpuDesc ? features.cpu_desc : features.cpu_id) = body.text;
   return true;
 }
 
@@ -184,6 +180,8 @@ std::string FeatureName(uint32_t feature) {
       return "CLN_SIZE";
     case Feature::kStackreelPacMask:
       return "STACKREEL_PAC_MASK";
+    case Feature::kStackreelFunctions:
+      return "STACKREEL_FUNCTIONS";
     case Feature::kStackreelStackEnds:
       return "STACKREEL_STACK_ENDS";
   }
@@ -191,7 +189,7 @@ std::string FeatureName(uint32_t feature) {
 }
 
 std::vector<uint8_t> EncodeString(const std::string& text, Endian endian) {
-  return EncodeFeature(HostText{text}, endian);
+  return EncodeFeature(ArchText{text}, endian);
 }
 
 std::vector<uint8_t> EncodeStringList(const std::vector<std::string>& list, Endian endian) {

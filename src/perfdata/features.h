@@ -54,6 +54,7 @@ enum class Feature : uint32_t {
   kClnSize = 34,
   kStackreelPacMask = 200,    // ours: u32 version, u32 source, u64 keys, insn_mask, data_mask
   kStackreelStackEnds = 201,  // ours: how the stacks that were unwound at record ended
+  kStackreelFunctions = 202,  // ours: names of functions whose files the reader does not have
 };
 inline constexpr uint32_t kFeatureBits = 256;
 // A feature amid the data, in an EVENT_UPDATE record of a kind that perf does not know and with id

@@ -96,7 +96,7 @@ inline constexpr auto kLayout<Lost> = Layout<Lost>(F("id", &Lost::id, Sensitivit
 template <>
 inline constexpr auto kLayout<Comm> =
     Layout<Comm>(F("pid", &Comm::pid, Sensitivity::kPid), F("tid", &Comm::tid, Sensitivity::kPid),
-                 F<PaddedText<8>>("comm", &Comm::comm, Sensitivity::kName));
+                 F<PaddedText<8>>("comm", &Comm::comm, Sensitivity::kComm));
 
 template <>
 inline constexpr auto kLayout<Task> =
@@ -152,7 +152,7 @@ inline constexpr auto kLayout<Ksymbol> =
                     F("len", &Ksymbol::len, Sensitivity::kNone, Display::kHex),
                     F("ksym_type", &Ksymbol::ksym_type, Sensitivity::kNone),
                     F("flags", &Ksymbol::flags, Sensitivity::kNone, Display::kHex),
-                    F<PaddedText<8>>("name", &Ksymbol::name, Sensitivity::kName));
+                    F<PaddedText<8>>("name", &Ksymbol::name, Sensitivity::kSymbol));
 
 template <>
 inline constexpr auto kLayout<BpfEvent> =
@@ -164,7 +164,7 @@ inline constexpr auto kLayout<BpfEvent> =
 template <>
 inline constexpr auto kLayout<Cgroup> =
     Layout<Cgroup>(F("id", &Cgroup::id, Sensitivity::kFileId),
-                   F<PaddedText<8>>("path", &Cgroup::path, Sensitivity::kPath));
+                   F<PaddedText<8>>("path", &Cgroup::path, Sensitivity::kCgroupPath));
 
 // u16 old_len, u16 new_len, old bytes, new bytes, zeros up to a multiple of 8.
 struct TextPokeBytes {

@@ -82,8 +82,8 @@ struct NumaNode {
 template <>
 inline constexpr auto kLayout<NumaNode> =
     Layout<NumaNode>(F("node", &NumaNode::node, Sensitivity::kNone),
-                     F("total_kb", &NumaNode::total_kb, Sensitivity::kHost),
-                     F("free_kb", &NumaNode::free_kb, Sensitivity::kHost),
+                     F("total_kb", &NumaNode::total_kb, Sensitivity::kMachine),
+                     F("free_kb", &NumaNode::free_kb, Sensitivity::kMachine),
                      F<FeatureString>("cpus", &NumaNode::cpus, Sensitivity::kNone));
 struct NumaTopology {
   std::vector<NumaNode> nodes;
@@ -137,8 +137,8 @@ struct BitmapWords {
 template <>
 inline constexpr auto kLayout<MemoryNode> =
     Layout<MemoryNode>(F("node", &MemoryNode::node, Sensitivity::kNone),
-                       F("blocks", &MemoryNode::blocks, Sensitivity::kHost),
-                       F<BitmapWords>("present", &MemoryNode::present, Sensitivity::kHost));
+                       F("blocks", &MemoryNode::blocks, Sensitivity::kMachine),
+                       F<BitmapWords>("present", &MemoryNode::present, Sensitivity::kMachine));
 struct MemTopology {
   uint64_t version = 1, block_size = 0;
   std::vector<MemoryNode> nodes;

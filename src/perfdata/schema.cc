@@ -30,20 +30,36 @@ std::string_view SensitivityName(Sensitivity sensitivity) {
       return "payload";
     case Sensitivity::kPid:
       return "process or thread";
-    case Sensitivity::kName:
-      return "name";
+    case Sensitivity::kComm:
+      return "comm";
+    case Sensitivity::kSymbol:
+      return "symbol";
+    case Sensitivity::kFunction:
+      return "function";
+    case Sensitivity::kEventName:
+      return "event name";
     case Sensitivity::kPath:
       return "path";
+    case Sensitivity::kCgroupPath:
+      return "cgroup path";
     case Sensitivity::kCommandLine:
       return "command line";
-    case Sensitivity::kHost:
-      return "host";
+    case Sensitivity::kHostName:
+      return "host name";
+    case Sensitivity::kRelease:
+      return "release";
+    case Sensitivity::kMachine:
+      return "machine";
     case Sensitivity::kFileId:
       return "file identity";
     case Sensitivity::kBuildId:
       return "build-id";
     case Sensitivity::kTime:
       return "time";
+    case Sensitivity::kWallTime:
+      return "wall-clock time";
+    case Sensitivity::kCycles:
+      return "cycle counter";
   }
   return "";
 }

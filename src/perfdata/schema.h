@@ -27,13 +27,21 @@ enum class Sensitivity : uint8_t {
   kRegisters,        // any register may hold an address or a datum
   kPayload,          // bytes that may hold anything: stacks, raw tracepoint data, AUX, code
   kPid,              // process and thread numbers
-  kName,             // comm, symbol and event names, metadata text
-  kPath,             // file and cgroup paths
+  kComm,             // names of threads
+  kSymbol,           // of functions and programs that the kernel made
+  kFunction,         // of functions of the module whose path comes before
+  kEventName,        // of events and their groups, and their units
+  kPath,             // of files
+  kCgroupPath,       // of cgroups
   kCommandLine,      // arguments of the recorder
-  kHost,             // names and serial numbers of the machine and its system
+  kHostName,         // of the machine
+  kRelease,          // of the kernel and of the recorder
+  kMachine,          // what the machine is: its CPU, how much memory it has
   kFileId,           // device, inode, generation, namespace, cgroup numbers
   kBuildId,          // identity of a binary
-  kTime,             // timestamps, relative to boot or wall clock
+  kTime,             // timestamps of the events' clock
+  kWallTime,         // of the wall clock
+  kCycles,           // of the CPU's cycle counter, and what ties it to time
 };
 std::string_view SensitivityName(Sensitivity sensitivity);
 

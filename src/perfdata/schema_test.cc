@@ -47,8 +47,18 @@ TEST(Schema, ClassesAreThoseOfTheAnonymisingRules) {
   EXPECT_EQ(ClassOf("attr", "config1"), Sensitivity::kEventConfig);
   EXPECT_EQ(ClassOf("feature CMDLINE", "words"), Sensitivity::kCommandLine);
   EXPECT_EQ(ClassOf("feature TRACING_DATA", "bytes"), Sensitivity::kPayload);
-  EXPECT_EQ(ClassOf("feature EVENT_DESC", "name"), Sensitivity::kName);
+  EXPECT_EQ(ClassOf("feature EVENT_DESC", "name"), Sensitivity::kEventName);
   EXPECT_EQ(ClassOf("feature BUILD_ID", "filename"), Sensitivity::kPath);
+  EXPECT_EQ(ClassOf("COMM", "comm"), Sensitivity::kComm);
+  EXPECT_EQ(ClassOf("THREAD_MAP", "comm"), Sensitivity::kComm);
+  EXPECT_EQ(ClassOf("KSYMBOL", "name"), Sensitivity::kSymbol);
+  EXPECT_EQ(ClassOf("CGROUP", "path"), Sensitivity::kCgroupPath);
+  EXPECT_EQ(ClassOf("feature HOSTNAME", "text"), Sensitivity::kHostName);
+  EXPECT_EQ(ClassOf("feature OSRELEASE", "text"), Sensitivity::kRelease);
+  EXPECT_EQ(ClassOf("feature ARCH", "text"), Sensitivity::kNone);
+  EXPECT_EQ(ClassOf("feature CPUID", "text"), Sensitivity::kMachine);
+  EXPECT_EQ(ClassOf("feature CLOCK_DATA", "wall_clock_ns"), Sensitivity::kWallTime);
+  EXPECT_EQ(ClassOf("TIME_CONV", "zero"), Sensitivity::kCycles);
 }
 
 TEST(Schema, EveryClassHasAName) {

@@ -28,9 +28,9 @@ inline constexpr auto kLayout<HeaderAttr> =
                        F<RestNumbers>("ids", &HeaderAttr::ids, Sensitivity::kNone));
 
 template <>
-inline constexpr auto kLayout<HeaderEventType> =
-    Layout<HeaderEventType>(F("id", &HeaderEventType::id, Sensitivity::kNone),
-                            F<FixedText<64>>("name", &HeaderEventType::name, Sensitivity::kName));
+inline constexpr auto kLayout<HeaderEventType> = Layout<HeaderEventType>(
+    F("id", &HeaderEventType::id, Sensitivity::kNone),
+    F<FixedText<64>>("name", &HeaderEventType::name, Sensitivity::kEventName));
 
 template <>
 inline constexpr auto kLayout<HeaderBuildId> = Layout<HeaderBuildId>(
@@ -142,7 +142,7 @@ inline constexpr auto kLayout<AuxtraceError> = Layout<AuxtraceError>(
 template <>
 inline constexpr auto kLayout<ThreadMapEntry> =
     Layout<ThreadMapEntry>(F("pid", &ThreadMapEntry::pid, Sensitivity::kPid),
-                           F<FixedText<16>>("comm", &ThreadMapEntry::comm, Sensitivity::kName));
+                           F<FixedText<16>>("comm", &ThreadMapEntry::comm, Sensitivity::kComm));
 template <>
 inline constexpr auto kLayout<ThreadMap> =
     Layout<ThreadMap>(Each<uint64_t>("thread", &ThreadMap::entries));
@@ -200,7 +200,7 @@ inline constexpr auto kLayout<Stat> = Layout<Stat>(
 template <>
 inline constexpr auto kLayout<StatRound> =
     Layout<StatRound>(F("type", &StatRound::type, Sensitivity::kNone),
-                      F("time", &StatRound::time, Sensitivity::kTime));
+                      F("time", &StatRound::time, Sensitivity::kNone));
 
 struct UpdatesText {
   constexpr bool operator()(const WireScope&, const EventUpdate& u) const {
@@ -220,7 +220,7 @@ template <>
 inline constexpr auto kLayout<EventUpdate> = Layout<EventUpdate>(
     F("type", &EventUpdate::type, Sensitivity::kNone),
     F("id", &EventUpdate::id, Sensitivity::kNone),
-    When(UpdatesText(), F<PaddedText<8>>("text", &EventUpdate::text, Sensitivity::kName)),
+    When(UpdatesText(), F<PaddedText<8>>("text", &EventUpdate::text, Sensitivity::kEventName)),
     When(UpdatesScale(), F("scale", &EventUpdate::scale, Sensitivity::kNone, Display::kReal)),
     When(UpdatesCpus(), F<CpuMapWords>("cpus", &EventUpdate::cpus, Sensitivity::kNone),
          AlignEnd<8>()),
@@ -229,8 +229,9 @@ inline constexpr auto kLayout<EventUpdate> = Layout<EventUpdate>(
 template <>
 inline constexpr auto kLayout<TimeConv> = Layout<TimeConv>(
     F("shift", &TimeConv::shift, Sensitivity::kNone),
-    F("mult", &TimeConv::mult, Sensitivity::kNone), F("zero", &TimeConv::zero, Sensitivity::kTime),
-    IfRoom<24>(&TimeConv::has_cycles, F("cycles", &TimeConv::cycles, Sensitivity::kTime),
+    F("mult", &TimeConv::mult, Sensitivity::kNone),
+    F("zero", &TimeConv::zero, Sensitivity::kCycles),
+    IfRoom<24>(&TimeConv::has_cycles, F("cycles", &TimeConv::cycles, Sensitivity::kCycles),
                F("mask", &TimeConv::mask, Sensitivity::kNone, Display::kHex),
                F("cap_zero", &TimeConv::cap_zero, Sensitivity::kNone),
                F("cap_short", &TimeConv::cap_short, Sensitivity::kNone), Pad<6>()));
@@ -245,12 +246,12 @@ inline constexpr auto kLayout<FinishedInit> = Layout<FinishedInit>();
 
 template <>
 inline constexpr auto kLayout<BpfMetadataEntry> = Layout<BpfMetadataEntry>(
-    F<FixedText<64>>("key", &BpfMetadataEntry::key, Sensitivity::kName),
+    F<FixedText<64>>("key", &BpfMetadataEntry::key, Sensitivity::kSymbol),
     F<FixedText<256>>("value", &BpfMetadataEntry::value, Sensitivity::kPayload));
 template <>
-inline constexpr auto kLayout<BpfMetadata> =
-    Layout<BpfMetadata>(F<FixedText<256>>("prog_name", &BpfMetadata::prog_name, Sensitivity::kName),
-                        Each<uint64_t>("entry", &BpfMetadata::entries));
+inline constexpr auto kLayout<BpfMetadata> = Layout<BpfMetadata>(
+    F<FixedText<256>>("prog_name", &BpfMetadata::prog_name, Sensitivity::kSymbol),
+    Each<uint64_t>("entry", &BpfMetadata::entries));
 
 template <>
 inline constexpr auto kLayout<PacMask> = Layout<PacMask>(
