@@ -173,11 +173,13 @@ class MappingCheck {
   void Pair(const SeenMapping& was, const SeenMapping& is);
   void Add(FindingKind kind, const SeenMapping& is, std::string_view field, std::string value);
   [[nodiscard]] bool MustMove(const SeenMapping& was) const;
+  [[nodiscard]] bool StayedByChance() const;
 
   const InFacts& in_;
   const SeenMappings& out_;
   const AllowedPlaces& places_;
   Findings& findings_;
+  bool some_stay_by_chance_ = false;
 };
 
 void MappingCheck::Add(FindingKind kind, const SeenMapping& is, std::string_view field,
@@ -191,15 +193,28 @@ void MappingCheck::Add(FindingKind kind, const SeenMapping& is, std::string_view
   findings_.Add(std::move(finding));
 }
 
-// In a crowded space there may be no other place, and by chance some mapping gets its own.
+// In a crowded space there may be no other place.
 bool MappingCheck::MustMove(const SeenMapping& was) const {
   constexpr uint64_t kCrowded = uint64_t{1} << 30, kHuge = uint64_t{1} << 44;
   if (was.addr == 0 || was.len == 0 || was.len >= kHuge || was.IsOfUnknownPlace()) return false;
   return was.addr >= k4GB || in_.originals.low_bytes() < kCrowded;
 }
 
+// In 32 bits there are few places, and of hundreds of mappings one gets its own now and then.
+bool MappingCheck::StayedByChance() const {
+  if (in_.originals.is_64_bit()) return false;
+  constexpr size_t kOneOf = 8;
+  size_t stayed = 0, all = 0;
+  for (size_t i = 0; i < out_.all().size(); ++i) {
+    if (!MustMove(in_.mappings.all()[i])) continue;
+    ++all;
+    stayed += out_.all()[i].addr == in_.mappings.all()[i].addr ? 1 : 0;
+  }
+  return stayed * kOneOf < all;
+}
+
 void MappingCheck::Pair(const SeenMapping& was, const SeenMapping& is) {
-  if (is.addr == was.addr && MustMove(was)) {
+  if (is.addr == was.addr && !some_stay_by_chance_ && MustMove(was)) {
     Add(FindingKind::kOriginalValue, is, "addr", fmt::format("{:#x}, where it was", is.addr));
   }
   if (!was.kernel && is.len != was.len) {
@@ -223,6 +238,7 @@ void MappingCheck::Run() {
     finding.value = fmt::format("{} mappings, in IN {}", after.size(), before.size());
     return findings_.Add(std::move(finding));
   }
+  some_stay_by_chance_ = StayedByChance();
   for (size_t i = 0; i < before.size(); ++i) Pair(before[i], after[i]);
 }
 

@@ -84,7 +84,10 @@ void Search::Words() {
 
 // Of machines of 32 bits: 64-bit numbers that are where a mapping began.
 void Search::LowNumber(const FieldSpan& field) {
-  if (originals_.is_64_bit() || field.width != kWord || field.IsNoAddress()) return;
+  if (originals_.is_64_bit() || field.width != kWord) return;
+  // A new address may be what another's was: where there is room for it they are kept apart, and
+  // that it is in a mapping is seen elsewhere.
+  if (field.IsNoAddress() || field.IsAddress()) return;
   for (size_t i = field.begin; i + kWord <= field.end; i += kWord) {
     const auto value = LoadUnaligned<uint64_t>(bytes_.data() + i, endian_);
     if (originals_.IsLowStart(value)) Tell(i, value, "the start of " + originals_.Describe(value));

@@ -12,7 +12,8 @@
 // what a mapping moved by; in what is no number, the number of such a page too (in hex: behind 0x).
 // Below 4 GB, where every count and length looks like an address, it is an address in hex behind 0x
 // or of 16 digits, and, of machines of 32 bits, exactly the start of a mapping: in a number of 64
-// bits, in four bytes in the file's order at any offset of what is no number, or in hex.
+// bits that is no address, in four bytes in the file's order at any offset of what is no number, or
+// in hex.
 //
 // Times and process numbers, whole or in part, do not count: nanoseconds since the start of a
 // machine pass through its addresses (39 hours are 0x7f…), and so do two thread numbers side by

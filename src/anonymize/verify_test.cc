@@ -682,6 +682,28 @@ TEST(Verify, SmallNumbersAreCounts) {
   EXPECT_EQ(found(0x123456701234, "0000000000401234"), 1);
 }
 
+// Of machines of 32 bits: of many mappings some stay by chance, and all do if nothing moves them.
+TEST(Verify, In32BitsSomeMappingsStayByChance) {
+  const auto make = [](uint64_t moved, uint64_t stays, uint64_t pgoff) {
+    Recording out({SomeEvent(0)});
+    for (uint64_t i = 0; i < 20; ++i) {
+      const uint64_t addr = 0x40001000 + (i * 0x101000);
+      out.Map(kPid, i < stays ? addr : addr + moved, 0x1000, 0, "/lib/" + std::to_string(i));
+    }
+    out.Add(RecordType::kAux, perfdata::Aux{pgoff, 0, 0});
+    return out.Finish({{static_cast<uint32_t>(Feature::kArch),
+                        perfdata::EncodeString("armv7l", Endian::kLittle)}});
+  };
+  const auto found = [&](uint64_t stays, uint64_t pgoff) {
+    return VerifyBytes(make(0, 0, 0), make(0x20000000, stays, pgoff))->found;
+  };
+  EXPECT_EQ(found(0, 0), 0);
+  EXPECT_EQ(found(2, 0), 0);
+  EXPECT_EQ(found(3, 0), 3);
+  EXPECT_EQ(found(20, 0), 20);
+  EXPECT_EQ(found(0, 0x40001000), 1);  // where one was, in a number that is no address
+}
+
 TEST(Verify, OfADamagedRecordingNothingIsSaid) {
   Bytes in = Make({}, {});
   const Bytes out = Make(kMoved, {});
