@@ -1,5 +1,7 @@
 // Any bytes as a recording: anonymised into a file and into a pipe, and verified. What could be
-// anonymised must be clean.
+// anonymised must be clean, but for what a made-up recording may have: a value in a field that is
+// no address, an event's id say, that is the same as some address, and is kept.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -21,6 +23,14 @@ void PrintFindings(const anonymize::Verdict& verdict) {
   }
 }
 
+bool IsByChance(const anonymize::Finding& finding) {
+  if (finding.kind != anonymize::FindingKind::kOriginalValue) return false;
+  for (const char* field : {"addr", "ip", "ips", "callchain", "branches", "pgoff"}) {
+    if (finding.field == field) return false;
+  }
+  return true;
+}
+
 void AnonymizeInto(perfdata::Container container, const anonymize::RereadableRecording& in,
                    const anonymize::Key& key) {
   anonymize::Options options;
@@ -30,7 +40,8 @@ void AnonymizeInto(perfdata::Container container, const anonymize::RereadableRec
   MemorySource source(sink.bytes());
   const auto verdict = anonymize::Verify(in, anonymize::RereadableRecording(source), {});
   CHECK(verdict);
-  if (!verdict->clean()) PrintFindings(*verdict);
+  if (std::ranges::all_of(verdict->findings, IsByChance)) return;
+  PrintFindings(*verdict);
   CHECK(verdict->clean());
 }
 
