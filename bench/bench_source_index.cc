@@ -126,12 +126,12 @@ Result<Binary> Load(const std::string& path) {
 int main(int argc, char** argv) {
   using namespace stackreel;  // NOLINT(google-build-using-namespace)
   const char* path = std::getenv("STACKREEL_BENCH_BINARY");
-  static const Result<Binary> loaded = Load(path != nullptr ? path : "/proc/self/exe");
-  if (!loaded) {
-    fmt::print(stderr, "{}\n", loaded.error().ToString());
+  static const Result<Binary> kLoaded = Load(path != nullptr ? path : "/proc/self/exe");
+  if (!kLoaded) {
+    fmt::print(stderr, "{}\n", kLoaded.error().ToString());
     return 1;
   }
-  binary = &*loaded;
+  binary = &*kLoaded;
   benchmark::RegisterBenchmark("units", Units)->Unit(benchmark::kMillisecond);
   benchmark::RegisterBenchmark("source", Source);
   benchmark::RegisterBenchmark("cold/plain", Cold, kPlain);

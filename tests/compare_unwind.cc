@@ -171,6 +171,7 @@ struct Timer {
 // The most frequent of some causes.
 void PrintMost(const std::map<std::string, size_t>& causes, size_t count) {
   std::vector<std::pair<size_t, std::string>> sorted;
+  sorted.reserve(causes.size());
   for (const auto& [cause, n] : causes) sorted.emplace_back(n, cause);
   std::sort(sorted.rbegin(), sorted.rend());
   if (sorted.size() > count) sorted.resize(count);

@@ -61,6 +61,7 @@ Status WriteBinary(const std::filesystem::path& folder, const Binary& binary) {
                .align = 0x1000});
   elf.AddSegment(PT_LOAD, PF_R | PF_X, text);
   std::vector<elf::ElfWriter::NewSymbol> symbols;
+  symbols.reserve(binary.functions.size());
   for (size_t i = 0; i < binary.functions.size(); ++i) {
     symbols.push_back(
         {.name = binary.functions[i], .value = 0x1000 + kFunctionSize * i, .size = kFunctionSize});

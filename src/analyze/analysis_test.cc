@@ -303,6 +303,7 @@ TEST_F(AnalysisTest, ManySamplesStayInOrder) {
   FakeRecording recording;
   MapProgram(recording);
   std::vector<std::string> expected;
+  expected.reserve(2'000);
   for (uint64_t i = 0; i < 2'000; ++i) {
     recording.Chain({kContextUser, 0x10000 + i});
     char line[32];

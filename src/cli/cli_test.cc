@@ -52,6 +52,7 @@ TEST(NearestTest, FindsATypoAndNothingForAnotherWord) {
 int RunQuietly(std::vector<std::string> args, std::string& errors) {
   args.insert(args.begin(), "stackreel");
   std::vector<const char*> argv;
+  argv.reserve(args.size());
   for (const std::string& arg : args) argv.push_back(arg.c_str());
   ::testing::internal::CaptureStderr();
   const int code = Program().Run(static_cast<int>(argv.size()), argv.data());

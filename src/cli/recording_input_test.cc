@@ -36,6 +36,7 @@ class RecordingInputTest : public testing::Test {
     KeepingSink sink;
     EXPECT_TRUE(input.reader->ReadAll(sink));
     std::vector<uint64_t> times;
+    times.reserve(sink.records.size());
     for (const perfdata::RawRecord& raw : sink.records) {
       times.push_back(input.reader->events().TimeOf(raw, Endian::kLittle).value_or(0));
     }

@@ -111,11 +111,11 @@ TEST(Expression, LeastValueByMinusOneDoesNotTrap) {
 }
 
 TEST(Expression, ComparisonsAreSigned) {
-  const std::vector<std::pair<uint8_t, std::array<uint64_t, 3>>> kOperations = {
+  const std::vector<std::pair<uint8_t, std::array<uint64_t, 3>>> operations = {
       // operation → for (-1, 1), (1, 1), (1, -1)
       {0x29, {0, 1, 0}}, {0x2a, {0, 1, 1}}, {0x2b, {0, 0, 1}},
       {0x2c, {1, 1, 0}}, {0x2d, {1, 0, 0}}, {0x2e, {1, 0, 1}}};
-  for (const auto& [op, want] : kOperations) {
+  for (const auto& [op, want] : operations) {
     EXPECT_EQ(Value({0x11, 0x7f, 0x31, op}), want[0]) << int{op};
     EXPECT_EQ(Value({0x31, 0x31, op}), want[1]) << int{op};
     EXPECT_EQ(Value({0x31, 0x11, 0x7f, op}), want[2]) << int{op};

@@ -448,11 +448,19 @@ bool Parser::Names(PrintNode& node) {
   return true;
 }
 
+// What only a record can tell.
+bool ReadsField(const PrintNode& node) {
+  return node.kind == Kind::kField || node.kind == Kind::kText || node.kind == Kind::kArray ||
+         node.kind == Kind::kArrayLength;
+}
+
 // A number's expression, which is not kept.
 std::optional<uint64_t> Parser::Constant() {
   const size_t before = out_.nodes.size();
   const NodeIndex root = Expression();
   if (!root) return std::nullopt;
+  const auto first = out_.nodes.begin() + static_cast<std::ptrdiff_t>(before);
+  if (std::any_of(first, out_.nodes.end(), ReadsField)) return std::nullopt;
   const uint64_t value = ConstantValue(out_, *root);
   out_.nodes.resize(before);
   return value;

@@ -25,7 +25,7 @@ struct Conversion {
   char pointer = '\0';  // %pS: S
 };
 
-size_t Number(std::string_view& text) {
+size_t TakeNumber(std::string_view& text) {
   size_t value = 0;
   while (!text.empty() && text.front() >= '0' && text.front() <= '9') {
     value = std::min<size_t>(value * 10 + static_cast<size_t>(text.front() - '0'), kMaxWidth);
@@ -54,10 +54,10 @@ std::optional<Conversion> ReadConversion(std::string_view& text) {
     }
   }
   to.width_is_argument = TakeChar(text, '*');
-  if (!to.width_is_argument) to.width = Number(text);
+  if (!to.width_is_argument) to.width = TakeNumber(text);
   if (TakeChar(text, '.')) {
     to.precision_is_argument = TakeChar(text, '*');
-    if (!to.precision_is_argument) to.precision = Number(text);
+    if (!to.precision_is_argument) to.precision = TakeNumber(text);
   }
   while (TakeChar(text, 'h')) --to.longs;
   while (TakeChar(text, 'l')) ++to.longs;
@@ -193,7 +193,6 @@ uint64_t Printer::Value(uint32_t index) const {
     case Kind::kNumber:
       return node.value;
     case Kind::kField:
-      if (node.field >= input_.fields.size()) return 0;
       return FieldNumber(input_.raw, input_.fields[node.field], input_.endian);
     case Kind::kElement:
       return Element(node);

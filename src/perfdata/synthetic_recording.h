@@ -200,6 +200,7 @@ class KeepingSink : public RecordSink, public TimedSink {
   }
   [[nodiscard]] std::vector<uint32_t> types() const {
     std::vector<uint32_t> types;
+    types.reserve(records.size());
     for (const RawRecord& raw : records) types.push_back(raw.type);
     return types;
   }

@@ -28,6 +28,7 @@ struct Tokens {
 
   [[nodiscard]] std::vector<uint32_t> types() const {
     std::vector<uint32_t> types;
+    types.reserve(records.size());
     for (const RawRecord& raw : records) types.push_back(raw.type);
     return types;
   }
@@ -92,6 +93,7 @@ Bytes Compressed2(const Bytes& packed, uint16_t size) {
 
 TEST(TokenizerTest, CutsRecordsOfEverySizeWhereverBlocksEnd) {
   std::vector<Bytes> written;
+  written.reserve(61);
   for (int i = 0; i < 60; ++i) {
     written.push_back(Patterned(8 + 8 * static_cast<size_t>(i * i * 2 + i % 5), i));
   }
@@ -310,6 +312,7 @@ TEST(TokenizerTest, PassesOverCompressedRecordsInsideCompressedRecords) {
 // Records of several kinds and sizes, a round after each four.
 std::vector<Bytes> Mixed(int count) {
   std::vector<Bytes> records;
+  records.reserve(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) {
     records.push_back(i % 5 == 4 ? RecordBytes(RecordType::kFinishedRound, {})
                                  : Patterned(64 + 8 * static_cast<size_t>(i % 7), i));
@@ -380,6 +383,7 @@ TEST(TokenizerTest, CompressedDataIsNotReadOnBehindAHole) {
   const Tokens tokens = Tokenize(Join({one, round, lost, round, three, round, four, round}));
   // What was in `three` needs what was in `two`; `four` begins anew.
   std::vector<size_t> sizes;
+  sizes.reserve(tokens.records.size());
   for (const RawRecord& raw : tokens.records) sizes.push_back(raw.bytes.size());
   EXPECT_THAT(sizes, testing::ElementsAre(640, 8, 8, 8, 664, 8));
   EXPECT_EQ(tokens.counters.Get("perfdata.lost_compressed_record"), 1U);

@@ -121,6 +121,13 @@ TEST(TraceFormat, WhatIsNotUnderstoodIsShownByItsFields) {
   EXPECT_EQ(TextOf("\"%d\", unknown_function(3)"), fields);
   EXPECT_EQ(TextOf("\"%d\", REC->nothing"), fields);
   EXPECT_EQ(TextOf("\"%d\", REC->code +"), fields);
+  // Names stand for constants, not for what a record holds.
+  for (const char* number : {"REC->code", "REC->pair[0]", "__get_dynamic_array_len(path)",
+                             "__get_rel_dynamic_array(data)[1]", "1 + REC->code"}) {
+    EXPECT_EQ(TextOf(std::string("\"%s\", __print_symbolic(REC->mask, { ") + number + ", \"A\" })"),
+              fields)
+        << number;
+  }
   EXPECT_EQ(TextOf(""), fields);
 }
 

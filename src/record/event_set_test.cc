@@ -10,6 +10,7 @@ namespace {
 std::vector<perfdata::Event> Configure(const std::vector<std::string>& names,
                                        const EventSettings& settings) {
   std::vector<perfdata::Event> parsed;
+  parsed.reserve(names.size());
   for (const std::string& name : names) parsed.push_back(ParseEvent(name).value());
   return ConfigureEvents(parsed, settings);
 }
@@ -68,6 +69,26 @@ TEST(ConfigureEvents, UserAndKernelOnly) {
   settings.all_user = false;
   settings.all_kernel = true;
   EXPECT_TRUE(Configure({"cycles"}, settings)[0].attr.Has(perfdata::kAttrExcludeUser));
+}
+
+TEST(ConfigureEvents, RecordsThatAreAskedForComeWithTheTrackingEventOnly) {
+  RecordOptions options;
+  options.pids = {1};
+  EventSettings settings = SettingsOf(options);
+  EXPECT_TRUE(settings.tracking_apart) << "on before the others are enabled";
+  settings.namespaces = settings.cgroups = settings.switches = true;
+  const auto events = Configure({"cpu-clock"}, settings);
+  ASSERT_EQ(events.size(), 2u);
+  for (const uint64_t flag :
+       {perfdata::kAttrNamespaces, perfdata::kAttrCgroup, perfdata::kAttrContextSwitch}) {
+    EXPECT_EQ(events[0].attr.flags & flag, 0u);
+    EXPECT_NE(events[1].attr.flags & flag, 0u);
+  }
+  EXPECT_FALSE(events[1].attr.Has(perfdata::kAttrDisabled));
+  EXPECT_NE(events[0].attr.sample_type & perfdata::kSampleCgroup, 0u);
+  options.pids.clear();
+  options.command = {"true"};
+  EXPECT_FALSE(SettingsOf(options).tracking_apart);
 }
 
 TEST(ConfigureEvents, CallGraphs) {

@@ -163,5 +163,40 @@ TEST_F(KernelImageTest, HiddenAddressesGiveNoKernel) {
   EXPECT_TRUE(collector.records.empty());
 }
 
+TEST(SynthesizeNamespaces, AreThoseOfProc) {
+  Collector collector;
+  const auto pid = static_cast<uint32_t>(getpid());
+  ASSERT_TRUE(SynthesizeNamespaces(pid, collector.Emit()).has_value());
+  ASSERT_GE(collector.records.size(), 1u);
+  const auto& namespaces = std::get<perfdata::Namespaces>(collector.records[0].body);
+  EXPECT_EQ(namespaces.pid, pid);
+  ASSERT_EQ(namespaces.links.size(), 7u);
+  const std::string mnt = std::filesystem::read_symlink("/proc/self/ns/mnt");
+  EXPECT_EQ(mnt, "mnt:[" + std::to_string(namespaces.links[5].ino) + "]");
+}
+
+TEST(SynthesizeCgroups, AreTheFoldersOfTheHierarchyThatEventsKnow) {
+  std::string root = ::testing::TempDir() + "stackreel-cgroup-XXXXXX";
+  ASSERT_NE(mkdtemp(root.data()), nullptr);
+  std::filesystem::create_directories(root + "/a.slice/b");
+  std::ofstream(root + "/a.slice/cgroup.procs") << "1\n";
+  const auto paths = [](const std::string& mounts) {
+    Collector collector;
+    EXPECT_TRUE(SynthesizeCgroups(mounts, collector.Emit()).has_value());
+    std::vector<std::string> found;
+    for (const Record& record : collector.records) {
+      const auto& cgroup = std::get<perfdata::Cgroup>(record.body);
+      EXPECT_NE(cgroup.id, 0u);
+      found.push_back(cgroup.path);
+    }
+    return found;
+  };
+  const std::vector<std::string> all = {"/", "/a.slice", "/a.slice/b"};
+  EXPECT_EQ(paths("cgroup2 " + root + " cgroup2 rw 0 0\n"), all);
+  EXPECT_EQ(paths("x /nowhere cgroup2 rw 0 0\ny " + root + " cgroup rw,perf_event 0 0\n"), all);
+  EXPECT_EQ(paths("y " + root + " cgroup rw,cpuset 0 0\n"), std::vector<std::string>());
+  std::filesystem::remove_all(root);
+}
+
 }  // namespace
 }  // namespace stackreel::record

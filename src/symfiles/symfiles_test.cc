@@ -407,6 +407,18 @@ TEST(JitDumpFiles, AreOnlyBelievedIfTheyAreOurs) {
   std::filesystem::remove(module.key.path);
 }
 
+TEST_F(SymfilesTest, AVmlinuxOfAnotherKernelIsToldOf) {
+  options_.vmlinux = Write("vmlinux", Binary(kOtherId));
+  std::string said;
+  options_.notice = [&said](const std::string& text) { said += text; };
+  EXPECT_EQ(FilesOf("[kernel.kallsyms]", kId, ModuleKind::kKernel).main, nullptr);
+  EXPECT_THAT(said, HasSubstr("--vmlinux is not used: "));
+  EXPECT_THAT(said, HasSubstr("build-id differs"));
+  said.clear();
+  EXPECT_NE(FilesOf("[kernel.kallsyms]", kOtherId, ModuleKind::kKernel).main, nullptr);
+  EXPECT_EQ(said, "");
+}
+
 TEST_F(SymfilesTest, WhatIsNamedMustBeWhatItShould) {
   const auto text = [](std::string_view t) { return Bytes(t.begin(), t.end()); };
   const auto why = [](const SearchOptions& options) {

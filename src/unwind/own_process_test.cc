@@ -90,7 +90,6 @@ constexpr uint16_t kMachine = EM_AARCH64;
 #else
 constexpr uint16_t kMachine = EM_X86_64;
 #endif
-constexpr uint64_t kAbi64 = 2;  // PERF_SAMPLE_REGS_ABI_64
 
 // Registers, and the stack from sp on.
 struct OwnStack {
@@ -100,7 +99,7 @@ struct OwnStack {
 
   [[nodiscard]] UnwindInput Input(const UnwindMaps& maps) const {
     UnwindInput input;
-    input.arch = ArchOf(kMachine, kAbi64);
+    input.arch = ArchOf(kMachine, kRegsAbi64);
     input.registers = registers;
     if (const auto pac = os::LearnPointerAuthentication()) input.code_mask = pac->insn_mask;
     input.stack = StackView(Avma(start), bytes);
@@ -115,7 +114,7 @@ struct OwnStack {
     if (pthread_getattr_np(pthread_self(), &attributes) != 0) return;
     pthread_attr_getstack(&attributes, &low, &size);
     pthread_attr_destroy(&attributes);
-    start = registers.values[StackPointerOf(ArchOf(kMachine, kAbi64))];
+    start = registers.values[StackPointerOf(ArchOf(kMachine, kRegsAbi64))];
     const uint64_t end = reinterpret_cast<uint64_t>(low) + size;
     const uint64_t count = end > start ? std::min<uint64_t>(end - start, limit) : limit;
     bytes.resize(count);
@@ -163,6 +162,10 @@ struct Truth {
   out.frames.resize(256);
   const int count = backtrace(out.frames.data(), static_cast<int>(out.frames.size()));
   out.frames.resize(static_cast<size_t>(count));
+  // A sanitizer's own backtrace() is one more frame, between this function and glibc's.
+  const void* const caller = __builtin_return_address(0);
+  const auto found = std::find(out.frames.begin(), out.frames.end(), caller);
+  if (found - out.frames.begin() > 1) out.frames.erase(out.frames.begin(), found - 1);
 }
 
 // The frames above the innermost, whose pc the two see at different instructions.

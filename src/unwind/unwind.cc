@@ -74,7 +74,7 @@ uint32_t NextSerial() {
 }  // namespace
 
 Arch ArchOf(uint16_t elf_machine, uint64_t regs_abi) {
-  const bool is_32bit = regs_abi == 1;  // PERF_SAMPLE_REGS_ABI_32
+  const bool is_32bit = (regs_abi & kRegsAbi32) != 0;
   switch (elf_machine) {
     case 0:
     case EM_X86_64:

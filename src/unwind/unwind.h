@@ -21,6 +21,8 @@ enum class Arch : uint8_t {
   kAarch64,
   kOther,  // not unwound: 32-bit Arm tasks, and all other CPUs
 };
+// PERF_SAMPLE_REGS_ABI_32 and _64 of uapi/linux/perf_event.h: bits, others may stand beside them.
+inline constexpr uint64_t kRegsAbi32 = 1, kRegsAbi64 = 2;
 // `elf_machine`: EM_* of the recording, 0 if it does not say (x86-64 then); `regs_abi`:
 // PERF_SAMPLE_REGS_ABI_* of the sample's user registers.
 Arch ArchOf(uint16_t elf_machine, uint64_t regs_abi);

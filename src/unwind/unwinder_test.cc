@@ -256,15 +256,17 @@ TEST(Unwinder, OtherArchitecturesAreSaidSo) {
 }
 
 TEST(Unwinder, TheCpuIsTheRecordingsAndTheTasks) {
-  constexpr uint64_t kAbi32 = 1, kAbi64 = 2;
-  EXPECT_EQ(ArchOf(0, kAbi64), Arch::kX86_64);
-  EXPECT_EQ(ArchOf(EM_X86_64, kAbi64), Arch::kX86_64);
-  EXPECT_EQ(ArchOf(EM_X86_64, kAbi32), Arch::kX86);
-  EXPECT_EQ(ArchOf(EM_386, kAbi32), Arch::kX86);
-  EXPECT_EQ(ArchOf(EM_AARCH64, kAbi64), Arch::kAarch64);
-  EXPECT_EQ(ArchOf(EM_AARCH64, kAbi32), Arch::kOther);
-  EXPECT_EQ(ArchOf(EM_ARM, kAbi32), Arch::kOther);
-  EXPECT_EQ(ArchOf(EM_PPC64, kAbi64), Arch::kOther);
+  EXPECT_EQ(ArchOf(0, kRegsAbi64), Arch::kX86_64);
+  EXPECT_EQ(ArchOf(EM_X86_64, kRegsAbi64), Arch::kX86_64);
+  EXPECT_EQ(ArchOf(EM_X86_64, kRegsAbi32), Arch::kX86);
+  EXPECT_EQ(ArchOf(EM_386, kRegsAbi32), Arch::kX86);
+  EXPECT_EQ(ArchOf(EM_AARCH64, kRegsAbi64), Arch::kAarch64);
+  EXPECT_EQ(ArchOf(EM_AARCH64, kRegsAbi32), Arch::kOther);
+  EXPECT_EQ(ArchOf(EM_ARM, kRegsAbi32), Arch::kOther);
+  EXPECT_EQ(ArchOf(EM_PPC64, kRegsAbi64), Arch::kOther);
+  constexpr uint64_t kVectorsFollow = 4;
+  EXPECT_EQ(ArchOf(EM_X86_64, kRegsAbi32 | kVectorsFollow), Arch::kX86);
+  EXPECT_EQ(ArchOf(EM_AARCH64, kRegsAbi64 | kVectorsFollow), Arch::kAarch64);
 }
 
 TEST(Unwinder, WithoutMapsThereIsTheSampledPcOnly) {
@@ -651,15 +653,17 @@ TEST(Unwinder, NewMapsDropOldRules) {
 TEST(Unwinder, RulesOfOneModuleHoldInNewVersionsOfMaps) {
   Plain p;
   p.Build();
-  std::vector<Frame> frames;
-  p.unwinder.Unwind(p.input, frames);
-  const std::string before = p.Text();
+  std::vector<Frame> before, frames;
+  EXPECT_EQ(p.unwinder.Unwind(p.input, before), StackEnd::kRoot);
   UnwindMaps next = p.maps;
   next.version = uint64_t{1} << 50;
   p.input.maps = &next;
-  frames.clear();
   EXPECT_EQ(p.unwinder.Unwind(p.input, frames), StackEnd::kRoot);
-  EXPECT_EQ(frames.size(), 3u);
+  ASSERT_EQ(frames.size(), 3u);
+  ASSERT_EQ(before.size(), frames.size());
+  for (size_t i = 0; i < frames.size(); ++i) {
+    EXPECT_EQ(frames[i].address.avma, before[i].address.avma) << i;
+  }
 }
 
 // Segments whose vaddr - offset differ have mappings with a bias each.

@@ -68,6 +68,7 @@ int main(int argc, char** argv) {
                                       static_cast<int>(1000 * (argc > 1 ? atof(argv[1]) : 1)));
   while (Clock::now() < end) {
     std::vector<std::thread> threads;
+    threads.reserve(4);
     for (int i = 0; i < 4; ++i) threads.emplace_back(WorkInThread);
     for (int i = 0; i < 4; ++i) {
       if (fork() != 0) continue;
