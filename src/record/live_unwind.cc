@@ -82,8 +82,7 @@ Status LiveUnwinder::Flush(const Write& write) {
     if (job.end) {
       ++user_stacks_;
       watch_.Add(job.cut_at);
-      no_stack_ += job.no_stack ? 1 : 0;
-      ++ends_[static_cast<size_t>(*job.end)];
+      ++(job.no_stack ? no_stack_ : ends_[static_cast<size_t>(*job.end)]);
     }
     if (job.bad) {
       counters_.Add("record.bad_sample");
@@ -128,7 +127,10 @@ void LiveUnwinder::UnwindOne(Job& job, Worker& worker, std::vector<uint8_t>& out
     input.max_frames = kMaxFrames;
     end = worker.unwinder.Unwind(input, worker.frames);
     job.end = end;
-    job.no_stack = sample.stack_user.empty() && end == StackEnd::kDumpExhausted;
+    // In exec, once the new program is being mapped, the registers are still those of the call: of
+    // the old program's pc nothing is known any more, and its stack is gone.
+    const bool in_exec = end == StackEnd::kNoMapping && worker.frames.size() == 1;
+    job.no_stack = sample.stack_user.empty() && (end == StackEnd::kDumpExhausted || in_exec);
     if (!job.no_stack && input.stack_was_cut && end == StackEnd::kDumpExhausted) {
       job.cut_at = static_cast<uint32_t>(sample.stack_user.size());
     }
@@ -157,9 +159,7 @@ uint64_t LiveUnwinder::complete_stacks() const {
 std::map<std::string, uint64_t> LiveUnwinder::StackEnds() const {
   std::map<std::string, uint64_t> ends;
   for (size_t i = 0; i < ends_.size(); ++i) {
-    const bool exhausted = static_cast<StackEnd>(i) == StackEnd::kDumpExhausted;
-    const uint64_t count = ends_[i] - (exhausted ? no_stack_ : 0);
-    if (count != 0) ends[unwind::StackEndName(static_cast<StackEnd>(i))] = count;
+    if (ends_[i] != 0) ends[unwind::StackEndName(static_cast<StackEnd>(i))] = ends_[i];
   }
   if (no_stack_ != 0) ends["no stack dumped"] = no_stack_;
   return ends;

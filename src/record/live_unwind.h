@@ -71,7 +71,7 @@ class LiveUnwinder {
   // Name of each end there was → samples, for the STACK_ENDS feature. "no stack dumped" is told
   // apart from "dump exhausted": the task was in exec or exit, or its stack not in memory.
   [[nodiscard]] std::map<std::string, uint64_t> StackEnds() const;
-  // By unwind::StackEnd.
+  // By unwind::StackEnd, of those that something was dumped of.
   [[nodiscard]] const std::vector<uint64_t>& ends() const { return ends_; }
   // Adds what the unwinders counted.
   void CollectCounters(Counters& counters) const;
@@ -114,7 +114,7 @@ class LiveUnwinder {
   std::vector<Item> items_;
   std::vector<std::vector<uint8_t>> chunk_bytes_;
   uint64_t user_stacks_ = 0;
-  uint64_t no_stack_ = 0;  // of ends_'s kDumpExhausted
+  uint64_t no_stack_ = 0;  // beside those in ends_
   DumpWatch watch_;
   std::vector<uint64_t> ends_;
 };
