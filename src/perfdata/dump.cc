@@ -7,6 +7,7 @@
 
 #include "perfdata/features.h"
 #include "perfdata/field_text.h"
+#include "perfdata/pac_mask.h"
 #include "perfdata/record_layout.h"
 #include "perfdata/record_size.h"
 
@@ -105,6 +106,26 @@ void DumpSample(const RawRecord& raw, const DumpContext& context, std::vector<st
   }
 }
 
+// What our records carry (docs/file-format.md): a process's mask, a feature.
+void DumpCarried(const Record& record, const DumpContext& context,
+                 std::vector<std::string>& lines) {
+  const auto* update = std::get_if<EventUpdate>(&record.body);
+  std::optional<PacMask> mask;
+  if (const auto* own = std::get_if<PacMask>(&record.body)) mask = *own;
+  if (update != nullptr) mask = PacMaskOf(*update, context.endian);
+  if (mask) {
+    lines.push_back(
+        fmt::format("    pointer authentication of process {}: {}", mask->pid,
+                    MaskText(mask->enabled_keys, mask->insn_mask, mask->data_mask, mask->source)));
+  }
+  if (update == nullptr) return;
+  const auto feature = FeatureOf(*update, context.endian);
+  if (!feature) return;
+  for (const std::string& line :
+       DescribeFeature(feature->first, feature->second, context.endian, 0))
+    lines.push_back("    " + line);
+}
+
 void DumpOther(const RawRecord& raw, const DumpContext& context, std::vector<std::string>& lines) {
   const Result<Record> record = DecodeRecord(raw, {context.endian, context.attr});
   const size_t trailer = record && record->sample_id ? SampleIdSize(*context.attr) : 0;
@@ -117,7 +138,11 @@ void DumpOther(const RawRecord& raw, const DumpContext& context, std::vector<std
     Append(lines, LinesOf<SampleId>(raw.payload().last(trailer), kRecordHeaderSize + body.size(),
                                     raw, context));
   }
-  if (!record) lines.push_back("  damaged: " + record.error().message);
+  if (record) {
+    DumpCarried(*record, context, lines);
+  } else {
+    lines.push_back("  damaged: " + record.error().message);
+  }
 }
 
 // What is in a HEADER_FEATURE record.

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "base/byte_writer.h"
+#include "perfdata/features.h"
 #include "perfdata/field_text.h"
+#include "perfdata/pac_mask.h"
 #include "perfdata/sample.h"
 #include "perfdata/synthetic_recording.h"
 
@@ -117,6 +119,37 @@ TEST(DumpRecord, ShowsTheFeatureInARecord) {
   record.body = HeaderFeature{10, {1, 2, 0, 0, 0, 0, 0, 0}};
   const auto bytes = *EncodeRecord(record, {});
   EXPECT_EQ(DumpRecord(RecordAt1a8(bytes, Endian::kLittle), {}).back(), "    memory: 513 kB");
+}
+
+TEST(DumpRecord, ShowsTheMaskInARecordAndWhereItIsFrom) {
+  PacMask mask;
+  mask.pid = mask.tid = 7;
+  mask.insn_mask = mask.data_mask = 0x007f000000000000;
+  mask.source = PacMask::kAskedOfCpu;
+  const std::string expected =
+      "    pointer authentication of process 7: keys not known, instruction mask 0x7f000000000000, "
+      "data mask 0x7f000000000000, asked of the CPU";
+  for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
+    Record record;
+    record.type = static_cast<uint32_t>(RecordType::kEventUpdate);
+    record.body = MakePacMaskUpdate(mask, endian);
+    const auto update = *EncodeRecord(record, {.endian = endian});
+    EXPECT_EQ(DumpRecord(RecordAt1a8(update, endian), {.endian = endian}).back(), expected);
+    record.type = kRecordTypePacMask;
+    record.body = mask;
+    const auto own = *EncodeRecord(record, {.endian = endian});
+    EXPECT_EQ(DumpRecord(RecordAt1a8(own, endian), {.endian = endian}).back(), expected);
+  }
+}
+
+TEST(DumpRecord, ShowsTheFeatureInAnUpdate) {
+  Record record;
+  record.type = static_cast<uint32_t>(RecordType::kEventUpdate);
+  record.body = MakeFeatureUpdate(200, EncodePacMask(0, 0, 0, Endian::kLittle), Endian::kLittle);
+  const auto bytes = *EncodeRecord(record, {});
+  EXPECT_EQ(DumpRecord(RecordAt1a8(bytes, Endian::kLittle), {}).back(),
+            "    pointer authentication: keys not known, instruction mask 0x0, data mask 0x0, "
+            "asked of the CPU");
 }
 
 TEST(DumpRecord, ShowsBytesOfWhatItDoesNotKnow) {

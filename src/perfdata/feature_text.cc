@@ -9,6 +9,7 @@
 
 #include "perfdata/feature_layout.h"
 #include "perfdata/field_text.h"
+#include "perfdata/pac_mask.h"
 #include "perfdata/tracing_data.h"
 
 namespace stackreel::perfdata {
@@ -345,10 +346,8 @@ Lines Describe(Feature, const CacheLineSize& body) {
 }
 
 Lines Describe(Feature, const PacMaskFeature& body) {
-  return {
-      fmt::format("pointer authentication: keys {:#x}, instruction mask {:#x}, data mask {:#x}, {}",
-                  body.enabled_keys, body.insn_mask, body.data_mask,
-                  body.source == 1 ? "asked of the CPU" : fmt::format("source {}", body.source))};
+  return {"pointer authentication: " +
+          MaskText(body.enabled_keys, body.insn_mask, body.data_mask, body.source)};
 }
 
 Lines Describe(Feature, const StackEnds& body) {

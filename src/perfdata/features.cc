@@ -202,8 +202,7 @@ std::vector<uint8_t> EncodeEventDesc(const std::vector<Event>& events, Endian en
 
 std::vector<uint8_t> EncodePacMask(uint64_t enabled_keys, uint64_t insn_mask, uint64_t data_mask,
                                    Endian endian) {
-  constexpr uint32_t kAskedOfCpu = 1;
-  return EncodeFeature(PacMaskFeature{.source = kAskedOfCpu,
+  return EncodeFeature(PacMaskFeature{.source = PacMask::kAskedOfCpu,
                                       .enabled_keys = enabled_keys,
                                       .insn_mask = insn_mask,
                                       .data_mask = data_mask},

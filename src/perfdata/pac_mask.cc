@@ -1,5 +1,7 @@
 #include "perfdata/pac_mask.h"
 
+#include <fmt/format.h>
+
 #include "base/byte_reader.h"
 #include "base/byte_writer.h"
 #include "perfdata/record_size.h"
@@ -9,6 +11,17 @@ namespace stackreel::perfdata {
 namespace {
 
 constexpr size_t kTimeInMask = 16;  // behind version, kind, pid, tid
+
+std::string SourceText(uint32_t source) {
+  switch (source) {
+    case PacMask::kAskedOfCpu:
+      return "asked of the CPU";
+    case PacMask::kProgramOf32Bits:
+      return "a program of 32 bits";
+    default:
+      return fmt::format("source {}", source);
+  }
+}
 
 }  // namespace
 
@@ -29,6 +42,13 @@ std::optional<PacMask> PacMaskOf(const EventUpdate& update, Endian endian) {
   DecodeFields(in, mask, WireScope(), trace);
   if (!in.ok() || mask.version == 0) return std::nullopt;
   return mask;
+}
+
+std::string MaskText(uint64_t enabled_keys, uint64_t insn_mask, uint64_t data_mask,
+                     uint32_t source) {
+  const std::string keys = enabled_keys == 0 ? "not known" : fmt::format("{:#x}", enabled_keys);
+  return fmt::format("keys {}, instruction mask {:#x}, data mask {:#x}, {}", keys, insn_mask,
+                     data_mask, SourceText(source));
 }
 
 std::optional<uint64_t> SideBandTime(const RawRecord& raw, Endian endian) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "perfdata/reader.h"
 #include "perfdata/record.h"
@@ -16,6 +17,11 @@ inline constexpr uint64_t kUpdatePacMask = 60000;
 EventUpdate MakePacMaskUpdate(const PacMask& mask, Endian endian);
 // Nothing if the update is none, or one that cannot be read.
 std::optional<PacMask> PacMaskOf(const EventUpdate& update, Endian endian);
+
+// "keys 0xf, instruction mask 0x7f000000000000, data mask 0x7f000000000000, asked of the CPU": what
+// record and feature say, source last.
+std::string MaskText(uint64_t enabled_keys, uint64_t insn_mask, uint64_t data_mask,
+                     uint32_t source);
 
 // The time in a side-band record in either form, which has no trailer to say it; nothing if `raw`
 // is none.

@@ -49,6 +49,14 @@ TEST(PacMaskTest, HasItsTimeAsARecordOfItsOwnToo) {
   EXPECT_EQ(SideBandTime(Raw(bytes, kRecordTypePacMask), Endian::kLittle), 123456789u);
 }
 
+TEST(PacMaskTest, TextSaysWhereItIsFrom) {
+  EXPECT_EQ(MaskText(0xf, 0x70, 0x30, PacMask::kAskedOfCpu),
+            "keys 0xf, instruction mask 0x70, data mask 0x30, asked of the CPU");
+  EXPECT_EQ(MaskText(0, 0, 0, PacMask::kProgramOf32Bits),
+            "keys not known, instruction mask 0x0, data mask 0x0, a program of 32 bits");
+  EXPECT_EQ(MaskText(0, 0, 0, 9), "keys not known, instruction mask 0x0, data mask 0x0, source 9");
+}
+
 TEST(PacMaskTest, OtherUpdatesAndShortOnesAreNone) {
   EventUpdate update = MakePacMaskUpdate(SomeMask(), Endian::kLittle);
   update.bytes.resize(16);

@@ -371,6 +371,8 @@ struct BpfMetadata {
 };
 // Our own side-band record (types from 60000): mask of a process from a time on.
 struct PacMask {
+  // What `source` says, here and in our feature of the machine.
+  static constexpr uint32_t kAskedOfCpu = 1, kProgramOf32Bits = 2;
   uint32_t version = 1, kind = 1;
   uint32_t pid = 0, tid = 0;
   uint64_t time = 0, enabled_keys = 0, insn_mask = 0, data_mask = 0;

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "elf/image.h"
 #include "os/file.h"
+#include "os/pointer_authentication.h"
 #include "os/proc.h"
 #include "perfdata/record_size.h"
 #include "record/event_parse.h"
@@ -203,9 +204,8 @@ Status RoundProcessor::Synthesize() {
   };
   TRY(SynthesizeKernel(kernel_, emit));
   const std::vector<uint32_t> pids = options_.all_processes ? os::ListProcesses() : options_.pids;
-  for (const uint32_t pid : pids) {
-    TRY(SynthesizeProcess(pid, options_.data_mappings, build_ids_, emit));
-  }
+  const ProcessFacts wanted = {options_.data_mappings, os::LearnPointerAuthentication()};
+  for (const uint32_t pid : pids) TRY(SynthesizeProcess(pid, wanted, build_ids_, emit));
   TRY(EmitGroups(pids, emit));
   TRY(file_->WriteRecord(MakeRecord(RecordType::kFinishedInit, 0, perfdata::FinishedInit())));
   return file_->EndRound();
@@ -239,6 +239,7 @@ Status RoundProcessor::EmitSnapshot() {
     TRY(emit(MakeRecord(RecordType::kComm, 0,
                         perfdata::Comm{.pid = task.pid, .tid = tid, .comm = task.comm})));
     if (tid != task.pid) continue;
+    if (process.mask) TRY(emit(MakeMaskRecord(tid, process.mask->insn, process.mask->data)));
     for (const session::AddressSpace::Entry& entry : process.maps->entries()) {
       const session::Module& module = session_.modules()[entry.value.module];
       perfdata::Mmap2 mmap;

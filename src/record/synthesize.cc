@@ -9,6 +9,7 @@
 #include "elf/image.h"
 #include "os/file.h"
 #include "os/proc.h"
+#include "perfdata/pac_mask.h"
 #include "record/records.h"
 
 namespace stackreel::record {
@@ -82,21 +83,51 @@ std::string MappingName(const std::string& proc_path) {
   return proc_path.empty() ? "//anon" : proc_path;
 }
 
-Status SynthesizeProcess(uint32_t pid, bool data_mappings, BuildIdReader& build_ids,
+Status SynthesizeProcess(uint32_t pid, const ProcessFacts& wanted, BuildIdReader& build_ids,
                          const EmitRecord& emit) {
   for (const uint32_t tid : os::ListThreads(pid)) {
     const auto status = os::ReadProcStatus(pid, tid);
     if (!status) continue;  // it has ended
     TRY(EmitThread(pid, tid, *status, emit));
     if (tid != pid) continue;
+    // After FORK, which makes the process known, and before anything is found in its mappings.
+    if (wanted.pointer_authentication) {
+      const auto mask =
+          MaskOfProgram(pid, fmt::format("/proc/{}/exe", pid), *wanted.pointer_authentication);
+      // Kernel threads run no program, those of other users are not ours to read.
+      if (mask) TRY(emit(*mask));
+    }
     const auto maps = os::ReadProcMaps(pid);
     if (!maps) continue;
     for (const os::ProcMapping& mapping : *maps) {
-      if (!data_mappings && (mapping.prot & PROT_EXEC) == 0) continue;
+      if (!wanted.data_mappings && (mapping.prot & PROT_EXEC) == 0) continue;
       TRY(EmitMapping(pid, mapping, build_ids, emit));
     }
   }
   return {};
+}
+
+perfdata::Record MakeMaskRecord(uint32_t pid, uint64_t insn_mask, uint64_t data_mask) {
+  perfdata::PacMask mask;
+  mask.pid = mask.tid = pid;
+  // Which keys are on, a process can only ask of itself (PR_PAC_GET_ENABLED_KEYS).
+  mask.enabled_keys = 0;
+  mask.insn_mask = insn_mask;
+  mask.data_mask = data_mask;
+  mask.source = insn_mask == 0 && data_mask == 0 ? perfdata::PacMask::kProgramOf32Bits
+                                                 : perfdata::PacMask::kAskedOfCpu;
+  return MakeRecord(RecordType::kEventUpdate, 0, perfdata::MakePacMaskUpdate(mask, kNativeEndian));
+}
+
+std::optional<perfdata::Record> MaskOfProgram(uint32_t pid, const std::string& program,
+                                              const os::PointerAuthentication& machine) {
+  const auto bytes = os::MapFile(program);
+  if (!bytes) return std::nullopt;
+  const auto image = elf::Image::Parse((*bytes)->bytes());
+  if (!image) return std::nullopt;
+  return image->elf_class() == elf::Class::k64
+             ? MakeMaskRecord(pid, machine.insn_mask, machine.data_mask)
+             : MakeMaskRecord(pid, 0, 0);
 }
 
 Status SynthesizeKernel(const KernelImage& kernel, const EmitRecord& emit) {

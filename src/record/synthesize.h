@@ -11,6 +11,7 @@
 
 #include "base/build_id.h"
 #include "base/error.h"
+#include "os/pointer_authentication.h"
 #include "perfdata/record.h"
 
 namespace stackreel::record {
@@ -33,10 +34,24 @@ class BuildIdReader {
 // MMAP2 records: "" is "//anon".
 std::string MappingName(const std::string& proc_path);
 
-// FORK and COMM of the process and each of its threads, MMAP2 of its executable mappings (of all
-// with `data_mappings`). A process that ends meanwhile gives as many as could be read.
-Status SynthesizeProcess(uint32_t pid, bool data_mappings, BuildIdReader& build_ids,
+struct ProcessFacts {
+  bool data_mappings = false;  // mappings that are not executable too
+  // What os::LearnPointerAuthentication says of this machine.
+  std::optional<os::PointerAuthentication> pointer_authentication;
+};
+// FORK and COMM of the process and each of its threads, MMAP2 of its executable mappings, its mask
+// where the machine has pointer authentication. A process that ends meanwhile gives as many as
+// could be read.
+Status SynthesizeProcess(uint32_t pid, const ProcessFacts& wanted, BuildIdReader& build_ids,
                          const EmitRecord& emit);
+
+// The side-band record of a process's mask (perfdata/pac_mask.h), without a time, as all that is
+// synthesised. Both masks 0: a program of 32 bits, whose pointers hold no codes.
+perfdata::Record MakeMaskRecord(uint32_t pid, uint64_t insn_mask, uint64_t data_mask);
+// The same of a process that runs the program in the file `program`, on a machine with pointer
+// authentication. Nothing if that cannot be read, or is no ELF file.
+std::optional<perfdata::Record> MaskOfProgram(uint32_t pid, const std::string& program,
+                                              const os::PointerAuthentication& machine);
 
 // NAMESPACES of each thread of a process, those that this user may see; 0 for the others.
 Status SynthesizeNamespaces(uint32_t pid, const EmitRecord& emit);

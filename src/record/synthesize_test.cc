@@ -10,11 +10,19 @@
 #include <fstream>
 
 #include "base/byte_writer.h"
+#include "elf/elf_writer.h"
+#include "perfdata/pac_mask.h"
+#include "session/session.h"
 
 namespace stackreel::record {
 namespace {
 
 using perfdata::Record;
+
+const ProcessFacts kSigned = {
+    .data_mappings = false,
+    .pointer_authentication = os::PointerAuthentication{
+        .enabled_keys = 0xf, .insn_mask = 0x007f000000000000, .data_mask = 0x007e000000000000}};
 
 class Collector {
  public:
@@ -31,7 +39,7 @@ TEST(SynthesizeProcess, DescribesThisProcess) {
   Collector collector;
   BuildIdReader build_ids;
   const auto pid = static_cast<uint32_t>(getpid());
-  ASSERT_TRUE(SynthesizeProcess(pid, false, build_ids, collector.Emit()).has_value());
+  ASSERT_TRUE(SynthesizeProcess(pid, {}, build_ids, collector.Emit()).has_value());
   ASSERT_GE(collector.records.size(), 3u);
   const Record& fork = collector.records[0];
   EXPECT_EQ(fork.type, static_cast<uint32_t>(perfdata::RecordType::kFork));
@@ -56,8 +64,9 @@ TEST(SynthesizeProcess, DescribesThisProcess) {
 TEST(SynthesizeProcess, DataMappingsOnRequestAndMarked) {
   Collector collector;
   BuildIdReader build_ids;
-  ASSERT_TRUE(SynthesizeProcess(static_cast<uint32_t>(getpid()), true, build_ids, collector.Emit())
-                  .has_value());
+  const auto pid = static_cast<uint32_t>(getpid());
+  const ProcessFacts wanted = {.data_mappings = true, .pointer_authentication = {}};
+  ASSERT_TRUE(SynthesizeProcess(pid, wanted, build_ids, collector.Emit()).has_value());
   EXPECT_TRUE(std::ranges::any_of(collector.records, [](const Record& record) {
     const auto* mmap = std::get_if<perfdata::Mmap2>(&record.body);
     return mmap != nullptr && (mmap->prot & PROT_EXEC) == 0 &&
@@ -65,10 +74,69 @@ TEST(SynthesizeProcess, DataMappingsOnRequestAndMarked) {
   }));
 }
 
+std::optional<perfdata::PacMask> MaskIn(const Record& record) {
+  const auto* update = std::get_if<perfdata::EventUpdate>(&record.body);
+  return update == nullptr ? std::nullopt : perfdata::PacMaskOf(*update, kNativeEndian);
+}
+
+TEST(SynthesizeProcess, HasItsMaskBehindItsForkWhereTheMachineHasOne) {
+  BuildIdReader build_ids;
+  const auto pid = static_cast<uint32_t>(getpid());
+  Collector none;
+  ASSERT_TRUE(SynthesizeProcess(pid, {}, build_ids, none.Emit()).has_value());
+  EXPECT_FALSE(
+      std::ranges::any_of(none.records, [](const Record& r) { return MaskIn(r).has_value(); }));
+
+  Collector collector;
+  ASSERT_TRUE(SynthesizeProcess(pid, kSigned, build_ids, collector.Emit()).has_value());
+  EXPECT_EQ(std::ranges::count_if(collector.records,
+                                  [](const Record& r) { return MaskIn(r).has_value(); }),
+            1);
+  const auto mask = MaskIn(collector.records[2]);
+  ASSERT_TRUE(mask.has_value());
+  EXPECT_EQ(mask->pid, pid);
+  EXPECT_EQ(mask->time, 0u);
+  EXPECT_EQ(mask->insn_mask, 0x007f000000000000u);
+  EXPECT_EQ(mask->data_mask, 0x007e000000000000u);
+  EXPECT_EQ(mask->source, perfdata::PacMask::kAskedOfCpu);
+
+  // What the session makes of these records.
+  perfdata::Features features;
+  features.arch = "aarch64";
+  Counters counters;
+  session::Session session(features, kNativeEndian, counters);
+  for (const Record& record : collector.records) session.Apply(record);
+  const session::PointerMask expected = {0x007f000000000000, 0x007e000000000000,
+                                         session::MaskSource::kSideBand};
+  EXPECT_EQ(session.MaskOf(session.ProcessOf(pid), nullptr), expected);
+  EXPECT_EQ(counters.Get("session.mask_of_unknown_process"), 0u);
+}
+
+TEST(MaskOfProgram, NoBitsForProgramsOf32BitsAndNothingForNone) {
+  const std::string path = ::testing::TempDir() + "stackreel-program";
+  const auto mask_of = [&](ByteView program) {
+    std::ofstream(path) << AsText(program);
+    const auto record = MaskOfProgram(7, path, *kSigned.pointer_authentication);
+    std::filesystem::remove(path);
+    return record ? MaskIn(*record) : std::nullopt;
+  };
+  const auto arm = mask_of(elf::ElfWriter(elf::Class::k32, Endian::kLittle, EM_ARM).Take());
+  ASSERT_TRUE(arm.has_value());
+  EXPECT_EQ(arm->pid, 7u);
+  EXPECT_EQ(arm->insn_mask, 0u);
+  EXPECT_EQ(arm->data_mask, 0u);
+  EXPECT_EQ(arm->source, perfdata::PacMask::kProgramOf32Bits);
+  const auto arm64 = mask_of(elf::ElfWriter(elf::Class::k64, Endian::kLittle, EM_AARCH64).Take());
+  ASSERT_TRUE(arm64.has_value());
+  EXPECT_EQ(arm64->insn_mask, 0x007f000000000000u);
+  EXPECT_EQ(mask_of(AsBytes("#!/bin/sh\n")), std::nullopt);
+  EXPECT_FALSE(MaskOfProgram(7, path, *kSigned.pointer_authentication)) << "there is no file";
+}
+
 TEST(SynthesizeProcess, AProcessThatIsGoneGivesNothing) {
   Collector collector;
   BuildIdReader build_ids;
-  EXPECT_TRUE(SynthesizeProcess(1u << 30, false, build_ids, collector.Emit()).has_value());
+  EXPECT_TRUE(SynthesizeProcess(1u << 30, kSigned, build_ids, collector.Emit()).has_value());
   EXPECT_TRUE(collector.records.empty());
 }
 
