@@ -1,19 +1,25 @@
 #!/usr/bin/env python3
 """Call chains of arm64 recordings with pointer authentication against what the programs do.
 
-usage: compare_arm64.py STACKREEL [CORPUS [DATA]]   (CORPUS: ../shared/corpus, or $STACKREEL_CORPUS)
+usage: compare_arm64.py [--no-mask] STACKREEL [CORPUS [DATA]]
+       (CORPUS: ../shared/corpus, or $STACKREEL_CORPUS)
 
 Each recording in CORPUS/arm64/data was made by perf on a kernel with pointer authentication; no mask
 is inside. A chain is right if every function of the program was called by one that calls it, deep
 recursions have their depth, and the last frame is where a thread begins; where the dump was too
 small, the chain says so and is right as far as it goes. Beside it stands how many chains of perf's
 own output (CORPUS/arm64/script) pass the same test. At least 99.9 % have to be right.
-DATA is a folder with other recordings of the same programs, PROGRAM.*.data, to be looked at instead."""
+DATA is a folder with other recordings of the same programs, PROGRAM.*.data, to be looked at instead.
+They were made by Stackreel, so that the masks used come from where it wrote them: of a process that
+began while recording from the recorder's CPU, of one that ran before from the process's record.
+--no-mask takes the masks away first, by a record in each recording that says of each process that no
+bit is a code: this shows what is lost without, and fails if that is not most of the signed chains."""
 import collections
 import json
 import os
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -49,6 +55,7 @@ ROOTS = {"_start", "libc.so.6+0xebf5c", "ld-linux-aarch64.so.1+0x1ae54",
 ROOT_AS_SAMPLED = "ld-linux-aarch64.so.1+0x1ae40"
 # Not the program's frames: frame-pointer chains of a build without frame pointers.
 NOT_COMPARED = {"deep.pacleaf.fp"}
+BEGAN_LATER, RAN_BEFORE, NOBODY = "the recorder's CPU", "the process's record", "the highest mapping"
 LEAST = 0.999
 
 
@@ -84,18 +91,50 @@ def is_right(program, chain, cut):
     return True
 
 
-def our_chains(stackreel, data, symbols):
+def our_chains(stackreel, data, symbols, masks):
+    """Counts in `masks` how many samples had which mask and source, by comm."""
     run = subprocess.run(
-        [stackreel, "script", "--no-inline", "--format=json", "--symfs", symbols, "-i", data],
+        [stackreel, "script", "--no-inline", "--format=json", "--show-masks", "--symfs", symbols,
+         "-i", data],
         env={**os.environ, "PERF_BUILDID_DIR": symbols, "DEBUGINFOD_URLS": ""},
         check=True, stdout=subprocess.PIPE, text=True)
     for line in run.stdout.splitlines():
         sample = json.loads(line)
+        if "mask_source" in sample:
+            masks[sample["comm"], sample["insn_mask"], sample["mask_source"]] += 1
         chain = [name(frame.get("sym", ""), frame.get("dso", "?"),
                       int(frame.get("dso_offset", "0"), 16))
                  for frame in sample["frames"] if not frame.get("kernel") and
                  frame.get("dso") != "[kernel.kallsyms]"]
         yield sample["comm"], chain, sample.get("stack_end") == "dump exhausted"
+
+
+def without_mask(stackreel, data, copy):
+    """Writes `data` with side-band records (docs/file-format.md) that say "no bits", from each
+    process's first sample on. Gives False for a pipe, which has no header to tell of the records."""
+    content = data.read_bytes()
+    header_size, data_offset, data_size = (struct.unpack_from("<Q", content, at)[0]
+                                           for at in (8, 40, 48))
+    if header_size < 104:
+        return False
+    run = subprocess.run([stackreel, "script", "--no-inline", "--format=json", "-i", data],
+                         check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    first = {}
+    for sample in map(json.loads, run.stdout.splitlines()):
+        first[sample["pid"]] = min(sample["time_ns"], first.get(sample["pid"], 1 << 64))
+    records = b"".join(struct.pack("<IHHQQIIIIQQQQII", 78, 0, 80, 60000, 0, 1, 1, pid, pid, time,
+                                   0, 0, 0, 1, 0) for pid, time in first.items())
+    # All sections that lie behind the records move: the table of features begins there.
+    end = data_offset + data_size
+    features = sum(bin(byte).count("1") for byte in content[72:104])
+    table = bytearray(content[end:end + 16 * features])
+    for at in range(0, len(table), 16):
+        struct.pack_into("<Q", table, at, struct.unpack_from("<Q", table, at)[0] + len(records))
+    head = bytearray(content[:data_offset])
+    struct.pack_into("<Q", head, 48, data_size + len(records))
+    copy.write_bytes(bytes(head) + records + content[data_offset:end] + bytes(table) +
+                     content[end + len(table):])
+    return True
 
 
 def perf_chains(text):
@@ -131,6 +170,24 @@ def count(program, chains):
     return right, total, wrong
 
 
+def masks_are_right(recording, made_by_us, masks):
+    """Says which there were, and whether they come from where they should."""
+    for (comm, mask, source), samples in sorted(masks.items()):
+        if made_by_us and recording.startswith("sys."):
+            print(f"    mask of {comm}: {mask} from {source} ({samples} samples)")
+    sources = {source for _, _, source in masks}
+    if not made_by_us:
+        return sources == {NOBODY}
+    if not recording.startswith("sys."):
+        return sources == {BEGAN_LATER}
+    # Programs that ran before: one like the program that is recorded, one of 32 bits.
+    return (sources <= {BEGAN_LATER, RAN_BEFORE} and
+            {source for comm, _, source in masks if comm == "deep.pacleaf"} ==
+            {BEGAN_LATER, RAN_BEFORE} and
+            {(mask, source) for comm, mask, source in masks if comm == "loop32"} ==
+            {("0x0", RAN_BEFORE)})
+
+
 def link_files(arm64, folder):
     """Where the recordings say that binaries are, and by build-id (pipes have none)."""
     for path in (arm64 / "guest").iterdir():
@@ -147,33 +204,61 @@ def link_files(arm64, folder):
             (entry / kind).symlink_to((arm64 / path).resolve())
 
 
+def compare(stackreel, arm64, folder_of_data, take_masks_away):
+    """Prints a line for each recording; gives the sums, and the recordings with wrong masks."""
+    sums = collections.Counter()
+    wrong_masks = []
+    made_by_us = folder_of_data != arm64 / "data"
+    with tempfile.TemporaryDirectory() as folder:
+        symbols = pathlib.Path(folder)
+        link_files(arm64, symbols)
+        for data in sorted(folder_of_data.glob("*.data")):
+            recording = data.name.removesuffix(".data")
+            if recording in NOT_COMPARED:
+                continue
+            if take_masks_away:
+                if not without_mask(stackreel, data, symbols / "no-mask.data"):
+                    continue
+                data = symbols / "no-mask.data"
+            program = "deep" if recording.startswith("sys.") else recording.split(".")[0]
+            masks = collections.Counter()
+            ours = count(program, our_chains(stackreel, data, folder, masks))
+            perf = count(program, [] if made_by_us else
+                         perf_chains(arm64 / "script" / f"{recording}.txt"))
+            print(f"{recording:22} {ours[0]:4} of {ours[1]:4} right   perf {perf[0]:4} of {perf[1]:4}")
+            signed = ".none" not in recording
+            sums.update(right=ours[0], total=ours[1], perf=perf[0],
+                        signed_right=ours[0] * signed, signed=ours[1] * signed)
+            if take_masks_away:
+                continue
+            for chain, times in ours[2].items():
+                print(f"    wrong, {times} times: {chain}")
+            if not masks_are_right(recording, made_by_us, masks):
+                wrong_masks.append(recording)
+                print(f"    wrong masks: {sorted(masks)}")
+    print(f"all: {sums['right']} of {sums['total']} right; of perf's {sums['perf']}")
+    return sums, wrong_masks
+
+
 def main():
-    stackreel = os.path.abspath(sys.argv[1])
+    arguments = sys.argv[1:]
+    take_masks_away = arguments[:1] == ["--no-mask"]
+    if take_masks_away:
+        arguments.pop(0)
+    stackreel = os.path.abspath(arguments[0])
     here = pathlib.Path(__file__).resolve().parent
-    corpus = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else os.environ.get(
+    corpus = pathlib.Path(arguments[1] if len(arguments) > 1 else os.environ.get(
         "STACKREEL_CORPUS", here.parent.parent / "shared" / "corpus"))
     arm64 = corpus / "arm64"
     if not arm64.is_dir():
         print(f"no arm64 recordings in {corpus}: nothing compared")
         return 0
-    sums = collections.Counter()
-    with tempfile.TemporaryDirectory() as folder:
-        symbols = pathlib.Path(folder)
-        link_files(arm64, symbols)
-        folder_of_data = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else arm64 / "data"
-        for data in sorted(folder_of_data.glob("*.data")):
-            recording = data.name.removesuffix(".data")
-            if recording in NOT_COMPARED:
-                continue
-            program = "deep" if recording.startswith("sys.") else recording.split(".")[0]
-            ours = count(program, our_chains(stackreel, data, folder))
-            perf = count(program, perf_chains(arm64 / "script" / f"{recording}.txt"))
-            print(f"{recording:22} {ours[0]:4} of {ours[1]:4} right   perf {perf[0]:4} of {perf[1]:4}")
-            for chain, times in ours[2].items():
-                print(f"    wrong, {times} times: {chain}")
-            sums.update(right=ours[0], total=ours[1], perf=perf[0])
-    print(f"all: {sums['right']} of {sums['total']} right; of perf's {sums['perf']}")
-    return 0 if sums["total"] and sums["right"] >= LEAST * sums["total"] else 1
+    data = pathlib.Path(arguments[2]) if len(arguments) > 2 else arm64 / "data"
+    sums, wrong_masks = compare(stackreel, arm64, data, take_masks_away)
+    if take_masks_away:
+        print(f"of the signed: {sums['signed_right']} of {sums['signed']} right")
+        return 0 if sums["signed"] and sums["signed_right"] < sums["signed"] / 2 else 1
+    return 0 if sums["total"] and sums["right"] >= LEAST * sums["total"] and not wrong_masks else 1
 
 
 if __name__ == "__main__":
