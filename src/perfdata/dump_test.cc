@@ -134,11 +134,13 @@ TEST(DumpRecord, ShowsTheMaskInARecordAndWhereItIsFrom) {
     record.type = static_cast<uint32_t>(RecordType::kEventUpdate);
     record.body = MakePacMaskUpdate(mask, endian);
     const auto update = *EncodeRecord(record, {.endian = endian});
-    EXPECT_EQ(DumpRecord(RecordAt1a8(update, endian), {.endian = endian}).back(), expected);
+    EXPECT_EQ(DumpRecord(RecordAt1a8(update, endian), {.endian = endian, .arch = {}}).back(),
+              expected);
     record.type = kRecordTypePacMask;
     record.body = mask;
     const auto own = *EncodeRecord(record, {.endian = endian});
-    EXPECT_EQ(DumpRecord(RecordAt1a8(own, endian), {.endian = endian}).back(), expected);
+    EXPECT_EQ(DumpRecord(RecordAt1a8(own, endian), {.endian = endian, .arch = {}}).back(),
+              expected);
   }
 }
 
