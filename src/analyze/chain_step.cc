@@ -156,7 +156,9 @@ void ChainStep::Unwind(Item& item, Worker& worker) const {
   perfdata::Sample& sample = item.sample;
   worker.frames.clear();
   auto end = StackEnd::kNoRegisters;
-  if (const auto registers = RegistersOf(sample.regs_user)) {
+  // As in an analysis: of a task without memory, which is exiting, registers alone say nothing.
+  const auto registers = sample.stack_user_size == 0 ? std::nullopt : RegistersOf(sample.regs_user);
+  if (registers) {
     unwind::UnwindInput input;
     input.arch = item.arch;
     input.registers = *registers;

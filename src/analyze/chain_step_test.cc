@@ -131,6 +131,14 @@ TEST_F(ChainStepTest, StacksAndRegistersBecomeCallchainsAndNothingElseChanges) {
       out.step->Features().contains(static_cast<uint32_t>(perfdata::Feature::kStackreelStackEnds)));
 }
 
+TEST_F(ChainStepTest, WhereNothingWasDumpedTheKernelsChainStays) {
+  FakeRecording recording({MakeEvent(kStackSample, 1, "e")});
+  MapProgram(recording);
+  AddStack(recording, kBias + 0x1010, {}, {kContextKernel, kKernelText + 8}, 0);
+  EXPECT_THAT(Stepped(recording.Take(), files_).chains,
+              ElementsAre(ElementsAre(kContextKernel, kKernelText + 8)));
+}
+
 TEST_F(ChainStepTest, UnwindsWithTheMapsOfTheTime) {
   FakeRecording recording({MakeEvent(kStackSample, 1, "e")});
   MapProgram(recording);

@@ -1,5 +1,6 @@
 #include "anonymize/anonymize.h"
 
+#include <algorithm>
 #include <deque>
 
 #include "anonymize/attr_scrub.h"
@@ -13,11 +14,18 @@
 namespace stackreel::anonymize {
 namespace {
 
-Status CheckWhole(const perfdata::ReadEnd& read, std::string_view name) {
-  if (read.complete || !read.damage) return {};
+Status CheckWhole(const perfdata::ReadEnd& read, std::string_view name, const Options& options) {
+  if (read.complete || !read.damage || options.salvage) return {};
   Error error = *read.damage;
   if (error.file.empty()) error.file = name;
-  return Fail(std::move(error));
+  return Fail(SalvageCures(std::move(error)));
+}
+
+// As the recording was compressed.
+int CompressionOf(const perfdata::Features& features) {
+  constexpr uint32_t kMaxLevel = 22;  // zstd's
+  if (!features.compressed) return 0;
+  return static_cast<int>(std::clamp(features.compressed->level, uint32_t{1}, kMaxLevel));
 }
 
 // Steps one behind the other. A step is made for the one behind it and decides what the events are
@@ -64,8 +72,11 @@ class Steps {
 
 Result<Outcome> Anonymize(const RereadableRecording& in, ByteSink& out, const Key& key,
                           const Options& options) {
+  if (options.keep_raw != KeepRaw::kNothing && options.level > Level::kAddresses) {
+    return Fail(ErrorKind::kUsage, "raw data has process numbers: only --addresses can keep it");
+  }
   TRY_ASSIGN(const std::unique_ptr<Collected> collected, Collect(in));
-  TRY(CheckWhole(collected->read, in.name()));
+  TRY(CheckWhole(collected->read, in.name(), options));
   TRY_ASSIGN(const std::unique_ptr<Remap> remap, Remap::Build(*collected, key));
 
   Outcome outcome;
@@ -77,25 +88,33 @@ Result<Outcome> Anonymize(const RereadableRecording& in, ByteSink& out, const Ke
   Steps steps(*collected);
   steps.Add(options.unwind);
   steps.Add(options.name_functions);
+  RawFields raw_fields(collected->features, collected->width, collected->endian, *remap);
+  KeepsRaw keeps_raw;
+  if (options.keep_raw == KeepRaw::kSafe) {
+    keeps_raw = [&](const perfdata::Attr& attr) { return raw_fields.Knows(attr); };
+  }
   const std::vector<perfdata::Event> written = ScrubEvents(
-      steps.events(), collected->features, options.level, *remap, names, outcome.report);
-  const perfdata::WriterOptions writer_options = {options.container, collected->endian, 0};
+      steps.events(), collected->features, options.level, keeps_raw, *remap, names, outcome.report);
+  const perfdata::WriterOptions writer_options = {options.container, collected->endian,
+                                                  CompressionOf(collected->features)};
   TRY_ASSIGN(const std::unique_ptr<perfdata::Writer> writer,
              perfdata::Writer::Create(out, writer_options, written));
   const auto& nr_cpus = collected->features.nr_cpus;
   const auto scrubbed = [&](const FeatureBytes& recorded_features) {
     return ScrubFeatures(recorded_features, nr_cpus ? nr_cpus->second : 0, collected->endian,
-                         fields, outcome.report);
+                         options.level, text, fields, outcome.report);
   };
   FeatureBytes features = scrubbed(collected->features.raw);
+  features[static_cast<uint32_t>(perfdata::Feature::kStackreelAnonymized)] =
+      MakeMark(options.level, collected->endian);
   TRY(writer->WriteEarlyFeatures(features));
 
   Transform transform(collected->endian, steps.events(), written, fields, *remap, *writer,
-                      outcome.report);
+                      outcome.report, &raw_fields, options.salvage);
   Counters& counters = outcome.report.counters;
   perfdata::RoundSorter sorter(*input.reader, steps.LeadTo(transform), counters);
   TRY_ASSIGN(outcome.read, input.reader->ReadAll(sorter));
-  TRY(CheckWhole(outcome.read, in.name()));
+  TRY(CheckWhole(outcome.read, in.name(), options));
   TRY(sorter.Finish());
   for (const std::unique_ptr<RecordStep>& step : steps.steps()) {
     TRY(step->Finish());
@@ -103,12 +122,14 @@ Result<Outcome> Anonymize(const RereadableRecording& in, ByteSink& out, const Ke
     // What a step makes holds names and addresses of the recording, too.
     for (auto& [feature, bytes] : scrubbed(step->Features())) features[feature] = std::move(bytes);
   }
+  TRY(writer->EndRecords());
   TRY(writer->Finish(features));
 
   outcome.samples = transform.samples();
   counters.Merge(input.reader->counters());
   counters.Merge(writer->counters());
   counters.Add("anonymize.outside_mappings", remap->outside_mappings());
+  outcome.bad_records = transform.bad_records();
   counters.Add("anonymize.bad_record", transform.bad_records());
   return outcome;
 }

@@ -57,17 +57,22 @@ struct Options {
   // May be null: then nobody without the modules' files can name functions in the output. Gets the
   // records as they come from `unwind`; of use where modules lose their names.
   RecordStepFactory name_functions;
+  KeepRaw keep_raw = KeepRaw::kNothing;
+  // Goes on where `in` is damaged: what can be read is anonymised, the Outcome tells the loss.
+  bool salvage = false;
 };
 
 struct Outcome {
   perfdata::ReadEnd read;
   uint64_t samples = 0;
+  uint64_t bad_records = 0;  // not as their type says, and left out
   Report report;
 };
 
-// Writes all of `in`, anonymised, to `out`, in the byte order of `in`; the same `in`, `key` and
-// options give the same bytes. Where `in` is damaged, kDamaged, and what was written is not to be
-// used.
+// Writes all of `in`, anonymised, to `out`, in the byte order of `in`, compressed if `in` is; the
+// same `in`, `key` and options give the same bytes. Where `in` is damaged, and damage is not to be
+// salvaged, kDamaged with the offset, and what was written is not to be used. kUsage if raw data
+// is to be kept by a level that hides who is who.
 Result<Outcome> Anonymize(const RereadableRecording& in, ByteSink& out, const Key& key,
                           const Options& options);
 

@@ -56,11 +56,13 @@ class AttrFields {
   FieldTally& tally_;
 };
 
-Attr ScrubAttr(const Attr& attr, EventKind kind, Level level, Remap& remap, FieldTally& tally) {
+Attr ScrubAttr(const Attr& attr, EventKind kind, Level level, bool keep_raw, Remap& remap,
+               FieldTally& tally) {
   Attr out = attr;
   AttrFields visit(kind, level, remap, tally);
   perfdata::VisitFields(out, perfdata::WireScope(), visit);
-  const uint64_t dropped = DroppedSampleBits(level);
+  uint64_t dropped = DroppedSampleBits(level);
+  if (keep_raw) dropped &= ~uint64_t{perfdata::kSampleRaw};
   out.sample_type &= ~dropped;
   // What is only said of fields that are gone.
   if ((dropped & perfdata::kSampleRegsUser) != 0) out.sample_regs_user = 0;
@@ -118,7 +120,8 @@ std::string TextScrub::Moved(std::string_view text) const {
 
 std::vector<perfdata::Event> ScrubEvents(const std::vector<perfdata::Event>& events,
                                          const perfdata::Features& features, Level level,
-                                         Remap& remap, const Pseudonyms& names, Report& report) {
+                                         const KeepsRaw& keeps_raw, Remap& remap,
+                                         const Pseudonyms& names, Report& report) {
   const TextScrub text(remap, events);
   FieldTally& tally = report.Structure("attr");
   std::vector<perfdata::Event> out;
@@ -127,7 +130,9 @@ std::vector<perfdata::Event> ScrubEvents(const std::vector<perfdata::Event>& eve
     const bool has_pseudonym =
         TreatmentOf(level, perfdata::Sensitivity::kEventName) == Treatment::kPseudonym;
     const std::string name = has_pseudonym ? names.EventName(event.name) : event.name;
-    out.push_back({ScrubAttr(event.attr, kind, level, remap, tally), event.ids, text.Moved(name)});
+    const bool keep_raw = keeps_raw && keeps_raw(event.attr);
+    out.push_back(
+        {ScrubAttr(event.attr, kind, level, keep_raw, remap, tally), event.ids, text.Moved(name)});
   }
   return out;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,9 +44,13 @@ class TextScrub {
   std::vector<uint64_t> breakpoints_;
 };
 
+// Whether samples of an event keep a raw field.
+using KeepsRaw = std::function<bool(const perfdata::Attr&)>;
+
 // The events as they go out, in the same order with the same ids.
 std::vector<perfdata::Event> ScrubEvents(const std::vector<perfdata::Event>& events,
                                          const perfdata::Features& features, Level level,
-                                         Remap& remap, const Pseudonyms& names, Report& report);
+                                         const KeepsRaw& keeps_raw, Remap& remap,
+                                         const Pseudonyms& names, Report& report);
 
 }  // namespace stackreel::anonymize

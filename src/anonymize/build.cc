@@ -226,7 +226,16 @@ uint64_t Remap::PlainData(uint64_t address) const {
 uint64_t Remap::Code(SpaceId space, uint64_t address) {
   address = PlainCode(address);
   if (address == 0) return 0;
-  if (const Segment* segment = Find(space, address)) return address + segment->delta;
+  constexpr unsigned kPageShift = 12;
+  const uint64_t number = address >> kPageShift;
+  MovedPage& page = MovedPageOf(space, number);
+  if (page.number == number && page.space == space) return address + page.delta;
+  if (const Segment* segment = Find(space, address)) {
+    const uint64_t start = number << kPageShift;
+    const bool is_whole = segment->start <= start && segment->end - start >= 1U << kPageShift;
+    if (is_whole) page = {space, number, segment->delta};
+    return address + segment->delta;
+  }
   if (const Segment* segment = Find(space, address - 1)) return address + segment->delta;
   return Pseudonym(space, address);
 }

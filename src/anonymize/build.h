@@ -78,6 +78,16 @@ class Remap {
     }
   };
 
+  // How much pages moved that lie whole in a segment, those looked up last.
+  struct MovedPage {
+    SpaceId space = UINT32_MAX;
+    uint64_t number = 0;
+    uint64_t delta = 0;
+  };
+  static constexpr size_t kMovedPages = 4096;
+  MovedPage& MovedPageOf(SpaceId space, uint64_t number) {
+    return moved_pages_[(number ^ (uint64_t{space} * 0x9e3779b1)) % kMovedPages];
+  }
   Remap(const Collected& collected, const Key& key);
   // Without the signature of pointer authentication, and without a tag.
   [[nodiscard]] uint64_t PlainCode(uint64_t address) const;
@@ -93,6 +103,7 @@ class Remap {
   std::vector<Span> originals_;  // of all spaces, in whole pages, by start, none touches
   std::unordered_map<Page, uint64_t, HashPage> pseudonym_pages_;
   std::unordered_set<uint64_t> taken_pages_;
+  std::vector<MovedPage> moved_pages_ = std::vector<MovedPage>(kMovedPages);
   uint64_t outside_mappings_ = 0;
 };
 

@@ -61,6 +61,8 @@ class Recording {
   void Fork(uint32_t parent, uint32_t child, uint16_t misc = 0) {
     Add(perfdata::RecordType::kFork, perfdata::Task{child, parent, child, parent, time_ + 1}, misc);
   }
+  // A record as it is, whatever that is.
+  void AddBytes(ByteView record) { EXPECT_TRUE(writer_->WriteEncoded(record)); }
   void AddSample(perfdata::Sample sample, uint16_t misc = 2, uint32_t event = 0) {
     sample.id = events_[event].ids.front();
     sample.time = ++time_;
@@ -71,6 +73,10 @@ class Recording {
     sample.pid = sample.tid = pid;
     sample.ip = ip;
     AddSample(sample, misc);
+  }
+  Bytes FinishWithoutFeatures() {
+    EXPECT_TRUE(writer_->Finish({}));
+    return sink_->bytes();
   }
   // Of an x86-64 machine, unless the features say else.
   Bytes Finish(std::map<uint32_t, Bytes> features = {}) {

@@ -14,8 +14,13 @@ using FeatureBytes = std::map<uint32_t, std::vector<uint8_t>>;
 
 // Each is decoded, treated field by field, and encoded anew, so that nothing goes out that was not
 // understood: unknown features, damaged ones, and those that are payload are dropped and reported.
-// Left out without a word are those that a Writer makes by itself. `nr_cpus`: NRCPUS's available.
+// TRACING_DATA keeps its formats, where the names of events stay. Left out without a word are those
+// that a Writer makes by itself, and the mark of an anonymised recording. `nr_cpus`: NRCPUS's
+// available.
 FeatureBytes ScrubFeatures(const FeatureBytes& features, uint32_t nr_cpus, Endian endian,
-                           FieldTransform& fields, Report& report);
+                           Level level, const TextScrub& text, FieldTransform& fields,
+                           Report& report);
+// kStackreelAnonymized.
+std::vector<uint8_t> MakeMark(Level level, Endian endian);
 
 }  // namespace stackreel::anonymize

@@ -1,5 +1,8 @@
 #include "anonymize/field_transform.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "perfdata/context_marker.h"
 
 namespace stackreel::anonymize {
@@ -108,6 +111,11 @@ void FieldTransform::operator()(const FieldInfo& field, BuildId& id) {
 }
 
 void FieldTransform::operator()(const FieldInfo& field, ByteView& bytes) {
+  if (context_.safe_raw != nullptr && field.name == "raw") {
+    const bool changed = !std::ranges::equal(bytes, *context_.safe_raw);
+    bytes = *context_.safe_raw;
+    return Tell(field, changed, false);
+  }
   const bool drop = Drops(field) && !bytes.empty();
   if (drop) bytes = {};
   Tell(field, drop, drop);
@@ -162,7 +170,8 @@ void FieldTransform::operator()(const FieldInfo& field, perfdata::U64Array& numb
   }
   chain_mode_ = context_.mode;
   cookie_is_next_ = false;
-  std::vector<uint8_t>& bytes = scratch_.emplace_back(8 * numbers.size());
+  std::vector<uint8_t>& bytes = Scratch();
+  bytes.resize(8 * numbers.size());
   for (size_t i = 0; i < numbers.size(); ++i) {
     StoreUnaligned(bytes.data() + 8 * i, ChainEntry(numbers[i]), endian_);
   }
@@ -172,7 +181,8 @@ void FieldTransform::operator()(const FieldInfo& field, perfdata::U64Array& numb
 
 void FieldTransform::operator()(const FieldInfo& field, perfdata::BranchArray& branches) {
   const ByteView old = branches.bytes();
-  std::vector<uint8_t>& bytes = scratch_.emplace_back(old.begin(), old.end());
+  std::vector<uint8_t>& bytes = Scratch();
+  bytes.assign(old.begin(), old.end());
   for (size_t i = 0; i < branches.size(); ++i) {
     const perfdata::BranchEntry entry = branches[i];
     // Nothing says of which mode the ends of a branch are.

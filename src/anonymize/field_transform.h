@@ -5,6 +5,7 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,8 @@ struct AddressContext {
   SpaceId user = kNobodysSpace;
   Machine machine = Machine::kHost;
   perfdata::CpuMode mode = perfdata::CpuMode::kUnknown;
-  MovedMapping mapping;  // of MMAP and MMAP2
+  MovedMapping mapping;                            // of MMAP and MMAP2
+  const std::vector<uint8_t>* safe_raw = nullptr;  // of a sample that keeps it
 };
 
 // Set it to a record, visit its fields, ask whether all that it is for was dropped.
@@ -37,7 +39,7 @@ class FieldTransform {
     tally_ = &tally;
     tally.Begin();
     dropped_content_ = false;
-    scratch_.clear();
+    scratches_used_ = 0;
   }
   // Bytes that may hold anything were there, and have gone.
   [[nodiscard]] bool dropped_content() const { return dropped_content_; }
@@ -106,8 +108,14 @@ class FieldTransform {
   bool dropped_content_ = false;
   perfdata::CpuMode chain_mode_ = perfdata::CpuMode::kUnknown;
   bool cookie_is_next_ = false;
-  // What arrays of a sample point into; one for each such field, as a sample may have several.
-  std::vector<std::vector<uint8_t>> scratch_;
+  // What arrays of a sample point into; one for each such field, as a sample may have several. They
+  // stay allocated for the next.
+  std::vector<uint8_t>& Scratch() {
+    if (scratches_used_ == scratches_.size()) scratches_.emplace_back();
+    return scratches_[scratches_used_++];
+  }
+  std::deque<std::vector<uint8_t>> scratches_;
+  size_t scratches_used_ = 0;
 };
 
 }  // namespace stackreel::anonymize

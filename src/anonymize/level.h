@@ -31,4 +31,10 @@ enum class Treatment : uint8_t {
 };
 Treatment TreatmentOf(Level level, perfdata::Sensitivity sensitivity);
 
+// What becomes of raw data (PERF_SAMPLE_RAW).
+enum class KeepRaw : uint8_t {
+  kNothing,
+  kSafe,  // of tracepoints, the fields that RawFields calls safe
+};
+
 }  // namespace stackreel::anonymize

@@ -13,6 +13,9 @@
 
 namespace stackreel::anonymize {
 
+// Why something was dropped that was not as its type says.
+inline constexpr std::string_view kWhyDamaged = "damaged";
+
 enum class Fate : uint8_t { kKept, kChanged, kDropped };
 
 // Of the fields of one structure, in the order in which they are met.

@@ -49,9 +49,15 @@ uint32_t PidOf(const Record& record) {
 
 }  // namespace
 
+Error SalvageCures(Error error) {
+  if (error.cure.empty()) error.cure = "--salvage   to anonymise what can be read";
+  return error;
+}
+
 Transform::Transform(Endian endian, const std::vector<perfdata::Event>& recorded,
                      const std::vector<perfdata::Event>& written, FieldTransform& fields,
-                     Remap& remap, perfdata::Writer& writer, Report& report)
+                     Remap& remap, perfdata::Writer& writer, Report& report, RawFields* raw_fields,
+                     bool salvage)
     : endian_(endian),
       recorded_(recorded),
       written_(written),
@@ -59,6 +65,8 @@ Transform::Transform(Endian endian, const std::vector<perfdata::Event>& recorded
       remap_(remap),
       writer_(writer),
       report_(report),
+      raw_fields_(raw_fields),
+      salvage_(salvage),
       sample_tally_(
           report.Structure(perfdata::RecordTypeName(static_cast<uint32_t>(RecordType::kSample)))),
       trailer_tally_(report.Structure("sample_id")) {}
@@ -68,9 +76,10 @@ Status Transform::Drop(const RawRecord& raw, std::string_view why) {
   return {};
 }
 
-Status Transform::DropBad(const RawRecord& raw) {
+Status Transform::DropBad(const RawRecord& raw, Error error) {
+  if (!salvage_) return Fail(SalvageCures(std::move(error)));
   ++bad_records_;
-  return Drop(raw, "damaged");
+  return Drop(raw, kWhyDamaged);
 }
 
 Status Transform::OnTimedRecord(const perfdata::TimedRecord& timed) {
@@ -80,12 +89,20 @@ Status Transform::OnTimedRecord(const perfdata::TimedRecord& timed) {
 
 Status Transform::OnSample(const perfdata::TimedRecord& timed) {
   const RawRecord& raw = timed.raw;
-  if (!timed.event || *timed.event >= recorded_.size()) return DropBad(raw);
+  if (!timed.event || *timed.event >= recorded_.size()) {
+    return DropBad(raw, Error(ErrorKind::kDamaged, "a sample of no event that the recording has")
+                            .AtOffset(raw.file_offset));
+  }
   const perfdata::Attr& attr = recorded_[*timed.event].attr;
-  if (!perfdata::DecodeSample(raw, attr, endian_, sample_)) return DropBad(raw);
+  if (auto decoded = perfdata::DecodeSample(raw, attr, endian_, sample_); !decoded) {
+    return DropBad(raw, std::move(decoded.error()));
+  }
   const Machine machine = MachineOf(raw.cpu_mode());
-  const AddressContext context = {
-      spaces_.UserSpace(machine, sample_.pid), machine, raw.cpu_mode(), {}};
+  AddressContext context = {spaces_.UserSpace(machine, sample_.pid), machine, raw.cpu_mode(), {}};
+  if ((written_[*timed.event].attr.sample_type & perfdata::kSampleRaw) != 0) {
+    safe_raw_ = raw_fields_->Safe(attr, sample_.raw);
+    context.safe_raw = &safe_raw_;
+  }
   fields_.Begin(context, sample_tally_);
   perfdata::VisitFields(sample_, perfdata::WireScope{raw.misc, &attr}, fields_);
   ++samples_;
@@ -103,6 +120,12 @@ AddressContext Transform::ContextOf(const Record& record) const {
   return context;
 }
 
+FieldTally& Transform::TallyOf(uint32_t type) {
+  const auto [it, is_new] = tallies_.try_emplace(type);
+  if (is_new) it->second = &report_.Structure(perfdata::RecordTypeName(type));
+  return *it->second;
+}
+
 Status Transform::OnOther(const perfdata::TimedRecord& timed) {
   const RawRecord& raw = timed.raw;
   // What follows a record outside its size is payload.
@@ -110,7 +133,7 @@ Status Transform::OnOther(const perfdata::TimedRecord& timed) {
   const perfdata::Attr* attr =
       timed.event && *timed.event < recorded_.size() ? &recorded_[*timed.event].attr : nullptr;
   Result<Record> record = perfdata::DecodeRecord(raw, {endian_, attr});
-  if (!record) return DropBad(raw);
+  if (!record) return DropBad(raw, std::move(record.error()));
   if (IsWriters(*record)) return {};
   if (std::holds_alternative<perfdata::Opaque>(record->body)) return Drop(raw, "unknown");
 
@@ -122,7 +145,7 @@ Status Transform::OnOther(const perfdata::TimedRecord& timed) {
     if (auto* mmap = std::get_if<perfdata::Mmap2>(&record->body)) mmap->len = context.mapping.len;
   }
   const perfdata::WireScope scope{record->misc, attr};
-  fields_.Begin(context, report_.Structure(perfdata::RecordTypeName(raw.type)));
+  fields_.Begin(context, TallyOf(raw.type));
   std::visit([&](auto& body) { perfdata::VisitFields(body, scope, fields_); }, record->body);
   if (fields_.dropped_content()) return Drop(raw, "payload");
   if (record->sample_id) {
@@ -130,8 +153,8 @@ Status Transform::OnOther(const perfdata::TimedRecord& timed) {
     perfdata::VisitFields(*record->sample_id, scope, fields_);
   }
   const perfdata::Attr* written = attr == nullptr ? nullptr : &written_[*timed.event].attr;
-  const auto encoded = perfdata::EncodeRecord(*record, {endian_, written});
-  if (!encoded) return DropBad(raw);
+  auto encoded = perfdata::EncodeRecord(*record, {endian_, written});
+  if (!encoded) return DropBad(raw, std::move(encoded.error()));
   return writer_.WriteEncoded(*encoded);
 }
 

@@ -2,23 +2,30 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "anonymize/collect.h"
 #include "anonymize/field_transform.h"
+#include "anonymize/raw_fields.h"
 #include "anonymize/report.h"
 #include "perfdata/sorter.h"
 #include "perfdata/writer.h"
 
 namespace stackreel::anonymize {
 
+// The error, and that --salvage would go on.
+Error SalvageCures(Error error);
+
 // Takes records in order of time and writes them in that order. All must outlive it.
 class Transform : public perfdata::TimedSink {
  public:
   // `recorded`: the events as the records that come have them; `written`: as they go out.
+  // `raw_fields`: for those of `written` that have raw data. Without `salvage` a record that is not
+  // as its type says is an error.
   Transform(Endian endian, const std::vector<perfdata::Event>& recorded,
             const std::vector<perfdata::Event>& written, FieldTransform& fields, Remap& remap,
-            perfdata::Writer& writer, Report& report);
+            perfdata::Writer& writer, Report& report, RawFields* raw_fields, bool salvage);
   Status OnTimedRecord(const perfdata::TimedRecord& timed) override;
 
   // Records that were not as their type says, and are not in the output.
@@ -29,7 +36,7 @@ class Transform : public perfdata::TimedSink {
   Status OnSample(const perfdata::TimedRecord& timed);
   Status OnOther(const perfdata::TimedRecord& timed);
   AddressContext ContextOf(const perfdata::Record& record) const;
-  Status DropBad(const perfdata::RawRecord& raw);
+  Status DropBad(const perfdata::RawRecord& raw, Error error);
   Status Drop(const perfdata::RawRecord& raw, std::string_view why);
 
   Endian endian_;
@@ -39,6 +46,12 @@ class Transform : public perfdata::TimedSink {
   Remap& remap_;
   perfdata::Writer& writer_;
   Report& report_;
+  RawFields* raw_fields_;
+  bool salvage_;
+  std::vector<uint8_t> safe_raw_;
+  // Of records, by type.
+  FieldTally& TallyOf(uint32_t type);
+  std::map<uint32_t, FieldTally*> tallies_;
   FieldTally& sample_tally_;
   FieldTally& trailer_tally_;
   SpaceTracker spaces_;

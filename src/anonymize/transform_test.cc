@@ -301,5 +301,84 @@ TEST(Transform, ADamagedRecordingGivesAnError) {
   EXPECT_EQ(outcome.error().file, "memory");
 }
 
+TEST(Transform, OfADamagedRecordingThePartThatCanBeReadIsSalvaged) {
+  Recording in = Mapped({SomeEvent(0)});
+  for (int i = 0; i < 100; ++i) in.SampleAt(kPid, kText + 1);
+  Bytes bytes = in.Finish();
+  bytes.resize(bytes.size() * 2 / 3);
+  MemorySource source(bytes);
+  MemorySink sink;
+  Options options;
+  options.salvage = true;
+  const auto outcome = Anonymize(RereadableRecording(source), sink, fake::SomeKey(), options);
+  ASSERT_TRUE(outcome) << outcome.error().ToString();
+  EXPECT_FALSE(outcome->read.complete);
+  ASSERT_TRUE(outcome->read.damage);
+  EXPECT_GT(outcome->samples, 0);
+  const Read out(sink.bytes());
+  EXPECT_THAT(out.samples, SizeIs(outcome->samples));
+  EXPECT_EQ(out.samples[0].ip, out.All<Mmap2>()[0].addr + 1);
+}
+
+// Records that are shorter than their fields.
+TEST(Transform, ARecordThatIsTooShortIsAnErrorOrSalvagedPast) {
+  for (const RecordType type : {RecordType::kMmap2, RecordType::kSample, RecordType::kComm}) {
+    Recording in = Mapped({SomeEvent(0)});
+    in.SampleAt(kPid, kText + 1);
+    ByteWriter record(Endian::kLittle);
+    record.U32(static_cast<uint32_t>(type));
+    record.U16(2);
+    record.U16(32);
+    record.U64(100);  // the sample's id
+    record.U64(kText);
+    record.U64(100);  // the trailer's
+    in.AddBytes(record.view());
+    in.SampleAt(kPid, kText + 2);
+    const Bytes bytes = in.Finish();
+    MemorySource source(bytes);
+    MemorySink sink;
+    const auto failed = Anonymize(RereadableRecording(source), sink, fake::SomeKey(), {});
+    ASSERT_FALSE(failed) << perfdata::RecordTypeName(static_cast<uint32_t>(type));
+    EXPECT_EQ(failed.error().kind, ErrorKind::kDamaged);
+    EXPECT_TRUE(failed.error().offset);
+    EXPECT_THAT(failed.error().cure, testing::HasSubstr("--salvage"));
+
+    Options options;
+    options.salvage = true;
+    MemorySink salvaged;
+    const auto outcome = Anonymize(RereadableRecording(source), salvaged, fake::SomeKey(), options);
+    ASSERT_TRUE(outcome) << outcome.error().ToString();
+    EXPECT_EQ(outcome->bad_records, 1);
+    EXPECT_THAT(Read(salvaged.bytes()).samples, SizeIs(2));
+  }
+}
+
+TEST(Transform, WhatComesOutIsMarked) {
+  Recording in = Mapped({SomeEvent(0)});
+  const Bytes bytes = in.Finish();
+  EXPECT_FALSE(Read(bytes).reader->features().anonymized);
+  EXPECT_TRUE(fake::Anonymized(bytes).reader->features().anonymized);
+  Options to_pipe;
+  to_pipe.container = perfdata::Container::kPipe;
+  EXPECT_TRUE(fake::Anonymized(bytes, to_pipe).reader->features().anonymized);
+}
+
+TEST(Transform, WhatWasCompressedIsCompressed) {
+  Recording in = Mapped({SomeEvent(0)}, {.compression_level = 3});
+  for (uint64_t i = 0; i < 2'000; ++i) in.SampleAt(kPid, kText + i);
+  const Bytes bytes = in.Finish();
+  for (const auto container : {perfdata::Container::kFile, perfdata::Container::kPipe}) {
+    Options options;
+    options.container = container;
+    const Bytes out = fake::AnonymizedBytes(bytes, options);
+    EXPECT_LT(out.size(), 2'000 * 40 / 2);
+    const Read read(out);
+    EXPECT_THAT(read.samples, SizeIs(2'000));
+    ASSERT_TRUE(read.reader->features().compressed);
+    EXPECT_EQ(read.reader->features().compressed->level, 3);
+    EXPECT_EQ(read.samples[1'999].ip, read.All<Mmap2>()[0].addr + 1'999);
+  }
+}
+
 }  // namespace
 }  // namespace stackreel::anonymize

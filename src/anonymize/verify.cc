@@ -259,14 +259,14 @@ void CheckRecordCounts(const InFacts& in, const std::map<uint32_t, uint64_t>& ou
   }
 }
 
-Status ReadIn(const RereadableRecording& in, InFacts& facts, DenyList& denied) {
+Status ReadIn(const RereadableRecording& in, bool salvaged, InFacts& facts, DenyList& denied) {
   TRY_ASSIGN(const RereadableRecording::Opened input, in.Open());
   Reader& reader = *input.reader;
   InPass pass(reader, facts, denied);
   Counters ignored;
   perfdata::RoundSorter sorter(reader, pass, ignored);
   TRY_ASSIGN(const perfdata::ReadEnd read, reader.ReadAll(sorter));
-  TRY(CheckWhole(read, in.name()));
+  if (!salvaged) TRY(CheckWhole(read, in.name()));
   TRY(sorter.Finish());
   const perfdata::Features& features = reader.features();
   facts.pmu_names = features.pmu_names;
@@ -290,7 +290,7 @@ Result<Verdict> Verify(const RereadableRecording& in, const RereadableRecording&
   DenyList denied(options.level);
   for (const std::string& text : options.denied) denied.Add(text);
   InFacts facts(options.level);
-  TRY(ReadIn(in, facts, denied));
+  TRY(ReadIn(in, options.salvaged, facts, denied));
 
   Verdict verdict;
   Findings findings(verdict, options.findings_kept);

@@ -79,6 +79,8 @@ struct VerifyOptions {
   // Raw data of tracepoints may stay, as the transform was asked to keep what is safe of it. Its
   // bytes are searched at every offset, as all are.
   bool keeps_raw = false;
+  // IN may be damaged: what can be read of it counts.
+  bool salvaged = false;
   // Texts that must not stand in OUT anywhere, besides those that the level hides in IN: planted
   // secrets.
   std::vector<std::string> denied;

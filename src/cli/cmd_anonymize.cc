@@ -1,4 +1,4 @@
-// stackreel anonymize: a recording that can be given away.
+// stackreel anonymize: a recording that can be given away. inject --aslr is perf's spelling of it.
 #include <fmt/format.h>
 
 #include <memory>
@@ -39,6 +39,14 @@ class AnonymizeCommand : public Command {
   void AddOptions(CLI::App& app) override;
   Result<int> Run(const GlobalOptions& global) override;
 
+ protected:
+  // Those that inject has as well; gives those of no use with --verify.
+  std::vector<CLI::Option*> AddCommonOptions(CLI::App& app, FileUse use);
+  Result<int> Make(const GlobalOptions& global);
+
+  std::string input_;
+  std::string output_;
+
  private:
   [[nodiscard]] Result<anonymize::Key> ReadKey() const;
   [[nodiscard]] Result<anonymize::PublicNames> ReadPublicNames() const;
@@ -55,15 +63,84 @@ class AnonymizeCommand : public Command {
   }
   Result<int> VerifyOnly(const GlobalOptions& global);
 
-  std::string input_;
-  std::string output_, to_verify_;
+  // What OUT may be, and what IN may.
+  [[nodiscard]] anonymize::VerifyOptions HowToVerify() const {
+    anonymize::VerifyOptions options;
+    options.level = ChosenLevel();
+    options.keeps_raw = keep_raw_ == "safe";
+    options.salvaged = salvage_;
+    return options;
+  }
+  // Says what was lost; gives the exit code.
+  [[nodiscard]] static int Tell(const anonymize::Outcome& outcome, const GlobalOptions& global);
+
+  std::string to_verify_;
   bool verify_ = false, no_verify_ = false;
   bool addresses_ = false, identity_ = false, symbols_ = false;
   std::string public_modules_file_, public_comms_file_;
-  std::string key_file_;
-  std::string report_;
+  std::string key_file_, keep_raw_, report_;
+  bool salvage_ = false;
   FileSearch search_;
 };
+
+class InjectCommand : public AnonymizeCommand {
+ public:
+  [[nodiscard]] const char* name() const override { return "inject"; }
+  [[nodiscard]] const char* summary() const override {
+    return "Rewrite a recording: --aslr is anonymize --addresses as perf inject spells it";
+  }
+  [[nodiscard]] std::vector<std::string> examples() const override {
+    return {"stackreel inject --aslr -i perf.data -o public.data"};
+  }
+  void AddOptions(CLI::App& app) override;
+  Result<int> Run(const GlobalOptions& global) override;
+
+ private:
+  bool aslr_ = false;
+};
+
+std::vector<CLI::Option*> AnonymizeCommand::AddCommonOptions(CLI::App& app, FileUse use) {
+  std::vector<CLI::Option*> making;
+  making.push_back(app.add_flag("--no-verify", no_verify_,
+                                "Do not look whether anything is left in the output"));
+  making.push_back(
+      app.add_option("--key", key_file_,
+                     "A file with a secret, 16 bytes or more: equal keys give equal outputs; "
+                     "without it a random key is made and thrown away")
+          ->type_name("FILE"));
+  making.push_back(
+      app.add_flag("--report{text}", report_,
+                   "Print what was changed, dropped and kept, by record and field; =json: as JSON")
+          ->check(CLI::IsMember({"text", "json"})));
+  app.add_option(
+         "--keep-raw", keep_raw_,
+         "Keep raw data of tracepoints, of which safe are numbers that are declared neither "
+         "as pointers nor as text, and in which no address can be read")
+      ->type_name("safe")
+      ->check(CLI::IsMember({"safe"}));
+  app.add_flag("--salvage", salvage_,
+               "Anonymise what can be read of a damaged recording, and say what was lost");
+  search_.AddOptions(app, use);
+  return making;
+}
+
+void InjectCommand::AddOptions(CLI::App& app) {
+  input_ = output_ = "-";
+  app.add_flag("--aslr", aslr_, "Hide where the kernel and processes lie in memory");
+  app.add_option("-i,--input", input_, "The recording; - is standard input")
+      ->type_name("FILE")
+      ->capture_default_str();
+  app.add_option("-o,--output", output_, "Where to write it; - is standard output, as a pipe")
+      ->type_name("FILE")
+      ->capture_default_str();
+  AddCommonOptions(app, FileUse::kUnwind);
+}
+
+Result<int> InjectCommand::Run(const GlobalOptions& global) {
+  if (aslr_) return Make(global);
+  return Fail(Error(ErrorKind::kUsage, "inject does nothing but --aslr, which was not given")
+                  .WithCure("stackreel inject --aslr -i perf.data -o public.data"));
+}
 
 void AnonymizeCommand::AddOptions(CLI::App& app) {
   app.add_option("IN", input_, "The recording; - is standard input")->required();
@@ -73,8 +150,6 @@ void AnonymizeCommand::AddOptions(CLI::App& app) {
   CLI::Option* const verify = app.add_flag(
       "--verify", verify_,
       "Make nothing: look whether OUT holds anything of IN that it should not; exit code 3 if so");
-  app.add_flag("--no-verify", no_verify_, "Do not look at the output in the same way")
-      ->excludes(verify);
   CLI::Option* addresses = app.add_flag(
       "--addresses", addresses_,
       "Hide where the kernel and processes lie in memory, and what was in it (default)");
@@ -100,16 +175,7 @@ void AnonymizeCommand::AddOptions(CLI::App& app) {
                  "kernel's and common commands do")
       ->type_name("FILE")
       ->excludes(verify);
-  app.add_option("--key", key_file_,
-                 "A file with a secret, 16 bytes or more: equal keys give equal outputs; without "
-                 "it a random key is made and thrown away")
-      ->type_name("FILE")
-      ->excludes(verify);
-  app.add_flag("--report{text}", report_,
-               "Print what was changed, dropped and kept, by record and field; =json: as JSON")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->excludes(verify);
-  search_.AddOptions(app, FileUse::kSymbols);
+  for (CLI::Option* making : AddCommonOptions(app, FileUse::kSymbols)) making->excludes(verify);
 }
 
 Result<anonymize::Key> AnonymizeCommand::ReadKey() const {
@@ -139,10 +205,8 @@ Result<int> AnonymizeCommand::VerifyOnly(const GlobalOptions& global) {
   TRY_ASSIGN(const RecordingFiles out_files, OpenRereadableFiles(to_verify_));
   const anonymize::RereadableRecording in(*in_files.sources.front(), in_files.parts());
   const anonymize::RereadableRecording out(*out_files.sources.front(), out_files.parts());
-  anonymize::VerifyOptions options;
-  options.level = ChosenLevel();
   TRY_ASSIGN(const anonymize::Verdict verdict,
-             VerifyRecordings(in, out, options, FilesOf(global), global.threads));
+             VerifyRecordings(in, out, HowToVerify(), FilesOf(global), global.threads));
   if (!verdict.clean() || !global.quiet)
     Print(stdout, "{}", VerdictText(verdict, std::string(out.name())));
   return verdict.clean() ? kExitDone : kExitCheckSaidNo;
@@ -157,8 +221,13 @@ Result<int> AnonymizeCommand::Run(const GlobalOptions& global) {
     return Fail(ErrorKind::kUsage, verify_ ? "--verify makes no output: no --output is taken"
                                            : "--output is required");
   }
+  if (!verify_) return Make(global);
   TRY(search_.Check());
-  if (verify_) return VerifyOnly(global);
+  return VerifyOnly(global);
+}
+
+Result<int> AnonymizeCommand::Make(const GlobalOptions& global) {
+  TRY(search_.Check());
   TRY_ASSIGN(const anonymize::Key key, ReadKey());
   TRY_ASSIGN(const RecordingFiles files, OpenRereadableFiles(input_));
   const anonymize::RereadableRecording recording(*files.sources.front(), files.parts());
@@ -182,16 +251,16 @@ Result<int> AnonymizeCommand::Run(const GlobalOptions& global) {
       return analyze::MakeFunctionNamesStep(head, next, files_for(head.features));
     };
   }
+  if (keep_raw_ == "safe") options.keep_raw = anonymize::KeepRaw::kSafe;
+  options.salvage = salvage_;
   const bool to_pipe = output_ == "-";
   options.container = to_pipe ? perfdata::Container::kPipe : perfdata::Container::kFile;
   TRY_ASSIGN(const anonymize::Outcome outcome,
              anonymize::Anonymize(recording, *output, key, options));
   if (!no_verify_) {
     const std::unique_ptr<FileSource> source = output->Source();
-    anonymize::VerifyOptions verify;
-    verify.level = options.level;
     TRY_ASSIGN(const anonymize::Verdict verdict,
-               VerifyRecordings(recording, anonymize::RereadableRecording(*source), verify,
+               VerifyRecordings(recording, anonymize::RereadableRecording(*source), HowToVerify(),
                                 FilesOf(global), global.threads));
     if (!verdict.clean()) {
       Print(stderr, "{}stackreel: error: {} was not made: what was to be it is not clean\n",
@@ -205,16 +274,34 @@ Result<int> AnonymizeCommand::Run(const GlobalOptions& global) {
     Print(to_pipe ? stderr : stdout, "{}",
           report_ == "json" ? report.Json(options.level) : report.Text(options.level));
   }
-  if (!global.quiet) {
+  return Tell(outcome, global);
+}
+
+int AnonymizeCommand::Tell(const anonymize::Outcome& outcome, const GlobalOptions& global) {
+  const auto warn = [](const std::string& text) {
+    Print(stderr, "stackreel: warning: {}\n", text);
+  };
+  if (global.verbose > 0 && !global.quiet) {
     for (const auto& [name, count] : outcome.report.counters.values()) {
-      if (global.verbose > 0) Print(stderr, "{}: {}\n", name, count);
+      Print(stderr, "{}: {}\n", name, count);
     }
   }
-  return kExitDone;
+  for (const auto& [what, dropped] : outcome.report.dropped()) {
+    if (global.quiet || what.second != anonymize::kWhyDamaged) continue;
+    warn(fmt::format("{}: {} damaged, {} bytes, left out", what.first, dropped.count,
+                     dropped.bytes));
+  }
+  if (outcome.read.damage) {
+    warn(fmt::format("{}; {} samples were read and anonymised", outcome.read.damage->ToString(),
+                     outcome.samples));
+  }
+  const bool whole = outcome.read.complete && outcome.bad_records == 0;
+  return whole ? kExitDone : kExitDamagedInput;
 }
 
 }  // namespace
 
 std::unique_ptr<Command> MakeAnonymizeCommand() { return std::make_unique<AnonymizeCommand>(); }
+std::unique_ptr<Command> MakeInjectCommand() { return std::make_unique<InjectCommand>(); }
 
 }  // namespace stackreel::cli

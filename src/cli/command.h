@@ -57,6 +57,7 @@ std::unique_ptr<Command> MakeScriptCommand();
 std::unique_ptr<Command> MakeFlamegraphCommand();
 std::unique_ptr<Command> MakeDumpCommand();
 std::unique_ptr<Command> MakeAnonymizeCommand();
+std::unique_ptr<Command> MakeInjectCommand();
 std::unique_ptr<Command> MakeDoctorCommand();
 std::unique_ptr<Command> MakeCompletionCommand();
 

@@ -21,6 +21,8 @@ class LateFileProvider : public symbolize::ModuleFileProvider {
       for (const perfdata::HeaderBuildId& id : features_.build_ids) {
         if (id.filename == "[kernel.kallsyms]") options_.kernel_build_id = id.build_id;
       }
+      // Nobody shall learn from a request what a recording holds that somebody made harmless.
+      if (features_.anonymized) options_.debuginfod = false;
       provider_ = symfiles::MakeFileProvider(options_);
     }
     return provider_->FilesOf(module);

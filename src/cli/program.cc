@@ -28,6 +28,7 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(MakeScriptCommand());
   commands.push_back(MakeDumpCommand());
   commands.push_back(MakeAnonymizeCommand());
+  commands.push_back(MakeInjectCommand());
   commands.push_back(MakeDoctorCommand());
   commands.push_back(MakeCompletionCommand());
   return commands;

@@ -182,6 +182,14 @@ inline constexpr auto kLayout<FunctionNames> =
     Layout<FunctionNames>(F("version", &FunctionNames::version, Sensitivity::kNone),
                           Each<uint32_t>("module", &FunctionNames::modules),
                           Each<uint32_t>("kernel", &FunctionNames::kernels));
+// Ours: the recording was anonymised, which is where `level` is known.
+struct AnonymizedMark {
+  uint32_t version = 1, level = 0;
+};
+template <>
+inline constexpr auto kLayout<AnonymizedMark> =
+    Layout<AnonymizedMark>(F("version", &AnonymizedMark::version, Sensitivity::kNone),
+                           F("level", &AnonymizedMark::level, Sensitivity::kNone));
 
 struct NoContent {};  // BRANCH_STACK, STAT
 template <>
@@ -269,6 +277,8 @@ auto WithFeatureBody(uint32_t feature, Visitor&& visit) {
       return visit.template operator()<FunctionNames>();
     case Feature::kStackreelStackEnds:
       return visit.template operator()<StackEnds>();
+    case Feature::kStackreelAnonymized:
+      return visit.template operator()<AnonymizedMark>();
   }
   return visit.template operator()<UnknownFeature>();
 }

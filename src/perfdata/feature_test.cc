@@ -92,6 +92,7 @@ std::map<uint32_t, std::vector<uint8_t>> EveryFeature(Endian endian) {
   add(Feature::kStackreelPacMask, PacMaskFeature{});
   add(Feature::kStackreelFunctions,
       FunctionNames{1, {{"/bin/prog", {{0x1000, 16, "main"}}}}, {{"[kernel.kallsyms]", {}}}});
+  add(Feature::kStackreelAnonymized, AnonymizedMark{});
   add(Feature::kStackreelStackEnds, StackEnds{1, {{90, "root"}, {3, "dump exhausted"}}});
   sections[99] = {1, 2, 3};
   return sections;

@@ -366,6 +366,10 @@ Lines Describe(Feature, const FunctionNames& body) {
                       body.modules.size() + body.kernels.size())};
 }
 
+Lines Describe(Feature, const AnonymizedMark& /*body*/) {
+  return {"anonymised: addresses, and perhaps names, are not those of the recorded machine"};
+}
+
 Lines Describe(Feature feature, const UnknownFeature& body) {
   return {fmt::format("{}: {:#x} bytes", FeatureName(static_cast<uint32_t>(feature)),
                       body.bytes.size())};

@@ -22,6 +22,11 @@ bool Adopt(Feature, const TracingData& body, Features& features) {
   return DecodeTracepointNames(body.bytes, features.tracepoint_names);
 }
 
+bool Adopt(Feature, const AnonymizedMark& /*body*/, Features& features) {
+  features.anonymized = true;
+  return true;
+}
+
 bool Adopt(Feature, const BuildIdList& body, Features& features) {
   features.build_ids = body.ids;
   features.build_id_misc = body.misc;
@@ -184,6 +189,8 @@ std::string FeatureName(uint32_t feature) {
       return "STACKREEL_FUNCTIONS";
     case Feature::kStackreelStackEnds:
       return "STACKREEL_STACK_ENDS";
+    case Feature::kStackreelAnonymized:
+      return "STACKREEL_ANONYMIZED";
   }
   return fmt::format("FEATURE_{}", feature);
 }

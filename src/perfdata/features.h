@@ -52,9 +52,10 @@ enum class Feature : uint32_t {
   kCpuDomainInfo = 32,
   kEMachine = 33,
   kClnSize = 34,
-  kStackreelPacMask = 200,    // ours: u32 version, u32 source, u64 keys, insn_mask, data_mask
-  kStackreelStackEnds = 201,  // ours: how the stacks that were unwound at record ended
-  kStackreelFunctions = 202,  // ours: names of functions whose files the reader does not have
+  kStackreelPacMask = 200,     // ours: u32 version, u32 source, u64 keys, insn_mask, data_mask
+  kStackreelStackEnds = 201,   // ours: how the stacks that were unwound at record ended
+  kStackreelFunctions = 202,   // ours: names of functions whose files the reader does not have
+  kStackreelAnonymized = 203,  // ours: u32 version, u32 how much was hidden; see AnonymizedMark
 };
 inline constexpr uint32_t kFeatureBits = 256;
 // A feature amid the data, in an EVENT_UPDATE record of a kind that perf does not know and with id
@@ -87,6 +88,7 @@ struct Features {
   // How user stacks ended that were unwound while recording: name of the end → samples. Only such
   // recordings have it; a complete stack ended at its "root".
   std::map<std::string, uint64_t> stack_ends;
+  bool anonymized = false;  // what is said of it goes to nobody, as a server of debug files
   std::map<uint64_t, std::string> tracepoint_names;  // config → "sched:sched_switch"
 };
 

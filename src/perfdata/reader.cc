@@ -255,7 +255,8 @@ void StreamReader::TakeFeature(uint64_t feature, ByteView bytes) {
   const auto number = static_cast<uint32_t>(feature);
   const bool known = number <= static_cast<uint32_t>(Feature::kClnSize) ||
                      number == static_cast<uint32_t>(Feature::kStackreelPacMask) ||
-                     number == static_cast<uint32_t>(Feature::kStackreelStackEnds);
+                     number == static_cast<uint32_t>(Feature::kStackreelStackEnds) ||
+                     number == static_cast<uint32_t>(Feature::kStackreelAnonymized);
   if (!known) counters_.Add("perfdata.unknown_feature");
   DecodeFeature(number, bytes, header_.endian, features_, counters_);
 }

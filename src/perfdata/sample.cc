@@ -173,9 +173,7 @@ Status DecodeSample(const RawRecord& raw, const Attr& attr, Endian endian, Sampl
           .AtOffset(raw.file_offset));
 }
 
-Result<std::vector<uint8_t>> EncodeSample(const Sample& sample, uint16_t misc, const Attr& attr,
-                                          Endian endian) {
-  ByteWriter out(endian);
+Status EncodeSampleInto(ByteWriter& out, const Sample& sample, uint16_t misc, const Attr& attr) {
   out.U32(static_cast<uint32_t>(RecordType::kSample));
   out.U16(misc);
   out.U16(0);
@@ -184,12 +182,19 @@ Result<std::vector<uint8_t>> EncodeSample(const Sample& sample, uint16_t misc, c
     out.AlignTo(8);
     if (out.size() <= kMaxRecordSize) {
       out.PutAt(6, static_cast<uint16_t>(out.size()));
-      return out.Take();
+      return {};
     }
   }
   return Fail(
       ErrorKind::kUnsupported,
       fmt::format("SAMPLE record does not fit the {} bytes a record can have", kMaxRecordSize));
+}
+
+Result<std::vector<uint8_t>> EncodeSample(const Sample& sample, uint16_t misc, const Attr& attr,
+                                          Endian endian) {
+  ByteWriter out(endian);
+  TRY(EncodeSampleInto(out, sample, misc, attr));
+  return out.Take();
 }
 
 }  // namespace stackreel::perfdata

@@ -55,6 +55,8 @@ struct CountedView {
     EncodeWords(out, value);
   }
   static void EncodeWords(ByteWriter& out, const U64Array& value) {
+    // Chains are most of many recordings.
+    if (value.endian() == out.endian()) return out.Bytes(value.bytes().first(value.size() * 8));
     for (size_t i = 0; i < value.size(); ++i) out.U64(value[i]);
   }
 };
@@ -236,5 +238,8 @@ inline constexpr auto kLayout<SampleId> = LayoutWithout<SampleId, 1>(
     On<kSampleCpu>(F("cpu", &SampleId::cpu, Sensitivity::kNone),
                    F("cpu_reserved", &SampleId::cpu_reserved, Sensitivity::kNone)),
     On<kSampleIdentifier>(Again(F("identifier", &SampleId::id, Sensitivity::kNone))));
+
+// EncodeSample into `out`, which is empty: what is in it after an error is not to be used.
+Status EncodeSampleInto(ByteWriter& out, const Sample& sample, uint16_t misc, const Attr& attr);
 
 }  // namespace stackreel::perfdata

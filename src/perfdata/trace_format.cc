@@ -130,7 +130,8 @@ TraceFormat TraceFormat::Parse(std::string_view format_file, Endian endian, unsi
     if (!text.starts_with("field:") || !ParseField(text.substr(6), format.long_size_, field)) {
       continue;
     }
-    if (!field.name.starts_with("common_")) format.fields_.push_back(std::move(field));
+    const bool is_common = field.name.starts_with("common_");
+    (is_common ? format.common_fields_ : format.fields_).push_back(std::move(field));
   }
   format.print_ = PrintFormat::Parse(print, format.fields_, format.long_size_);
   if (format.print_ && !KnowsConversions(format.print_->format)) format.print_.reset();

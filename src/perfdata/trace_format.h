@@ -51,13 +51,15 @@ class TraceFormat {
   void AppendText(ByteView raw, const Resolver& resolve, std::string& out) const;
 
   [[nodiscard]] const std::vector<TraceField>& fields() const { return fields_; }
+  // Those that every event begins with, as common_type and common_pid.
+  [[nodiscard]] const std::vector<TraceField>& common_fields() const { return common_fields_; }
   [[nodiscard]] const TraceField* Find(std::string_view name) const;
   [[nodiscard]] bool has_text() const { return print_.has_value(); }
 
  private:
   void AppendFields(ByteView raw, std::string& out) const;
 
-  std::vector<TraceField> fields_;
+  std::vector<TraceField> fields_, common_fields_;
   std::optional<PrintFormat> print_;
   std::shared_ptr<const TraceLiterals> literals_;
   Endian endian_ = Endian::kLittle;

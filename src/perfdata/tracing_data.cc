@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/byte_reader.h"
+#include "base/byte_writer.h"
 
 namespace stackreel::perfdata {
 
@@ -33,42 +34,23 @@ std::optional<FormatHead> ParseHead(std::string_view format) {
   return head;
 }
 
-struct Machine {
-  Endian endian = Endian::kLittle;
-  unsigned long_size = 8;
-  ByteView rest;  // behind the tracepoints
-};
+constexpr std::string_view kMagic = "\x17\x08\x44tracing";
+constexpr std::string_view kPageHead("header_page\0", 12), kEventHead("header_event\0", 13);
+
+bool HasCmdlines(std::string_view version) {
+  double number = 0;
+  std::from_chars(version.data(), version.data() + version.size(), number);
+  return number >= 0.6;
+}
 
 // Calls visit(system, head, format text) for each tracepoint.
 template <typename Visit>
-bool ForEachTracepoint(ByteView bytes, Machine& machine, const Visit& visit) {
-  static constexpr std::string_view kMagic = "\x17\x08\x44tracing";
-  if (!AsText(bytes).starts_with(kMagic)) return false;
-  ByteReader head(bytes);
-  head.Skip(kMagic.size());
-  head.CString();
-  machine.endian = head.U8() == 0 ? Endian::kLittle : Endian::kBig;
-  machine.long_size = head.U8();
-  ByteReader in(bytes, machine.endian);
-  in.Seek(head.offset());
-  in.Skip(4);
-  for (int i = 0; i < 2; ++i) {
-    in.CString();
-    in.Skip(in.U64());
-  }
-  const uint32_t ftrace_events = in.U32();
-  for (uint32_t i = 0; i < ftrace_events && in.ok(); ++i) in.Skip(in.U64());
-  const uint32_t systems = in.U32();
-  for (uint32_t i = 0; i < systems && in.ok(); ++i) {
-    const std::string_view system = in.CString();
-    const uint32_t events = in.U32();
-    for (uint32_t k = 0; k < events && in.ok(); ++k) {
-      const std::string_view text = AsText(in.Bytes(in.U64()));
-      if (const auto event = ParseHead(text)) visit(system, *event, text);
+void ForEachTracepoint(const TracingDataParts& parts, const Visit& visit) {
+  for (const TracingDataParts::System& system : parts.systems) {
+    for (const std::string_view text : system.formats) {
+      if (const auto event = ParseHead(text)) visit(system.name, *event, text);
     }
   }
-  machine.rest = in.Rest();
-  return head.ok() && in.ok();
 }
 
 // "0xffffffff82345678 : "text"", a line each.
@@ -89,25 +71,93 @@ std::map<uint64_t, std::string> ParseLiterals(std::string_view text) {
 
 }  // namespace
 
+std::optional<TracingDataParts> ParseTracingData(ByteView bytes) {
+  if (!AsText(bytes).starts_with(kMagic)) return std::nullopt;
+  TracingDataParts parts;
+  ByteReader head(bytes);
+  head.Skip(kMagic.size());
+  parts.version = head.CString();
+  if (parts.version.find_first_not_of("0123456789.") != std::string_view::npos) return std::nullopt;
+  parts.endian = head.U8() == 0 ? Endian::kLittle : Endian::kBig;
+  parts.long_size = head.U8();
+  ByteReader in(bytes, parts.endian);
+  in.Seek(head.offset());
+  parts.page_size = in.U32();
+  in.CString();
+  parts.header_page = AsText(in.Bytes(in.U64()));
+  in.CString();
+  parts.header_event = AsText(in.Bytes(in.U64()));
+  const uint32_t ftrace_events = in.U32();
+  for (uint32_t i = 0; i < ftrace_events && in.ok(); ++i) {
+    parts.ftrace_formats.push_back(AsText(in.Bytes(in.U64())));
+  }
+  const uint32_t systems = in.U32();
+  for (uint32_t i = 0; i < systems && in.ok(); ++i) {
+    TracingDataParts::System& system = parts.systems.emplace_back();
+    system.name = in.CString();
+    const uint32_t events = in.U32();
+    for (uint32_t k = 0; k < events && in.ok(); ++k) {
+      system.formats.push_back(AsText(in.Bytes(in.U64())));
+    }
+  }
+  if (!head.ok() || !in.ok()) return std::nullopt;
+  parts.kallsyms = AsText(in.Bytes(in.U32()));
+  parts.printk_formats = AsText(in.Bytes(in.U32()));
+  if (HasCmdlines(parts.version)) parts.saved_cmdlines = AsText(in.Bytes(in.U64()));
+  return parts;
+}
+
+std::vector<uint8_t> EncodeTracingData(const TracingDataParts& parts) {
+  ByteWriter out(parts.endian);
+  const auto sized = [&out](std::string_view text) {
+    out.U64(text.size());
+    out.Text(text);
+  };
+  out.Text(kMagic);
+  out.Text(parts.version);
+  out.U8(0);
+  out.U8(parts.endian == Endian::kLittle ? 0 : 1);
+  out.U8(parts.long_size);
+  out.U32(parts.page_size);
+  out.Text(kPageHead);
+  sized(parts.header_page);
+  out.Text(kEventHead);
+  sized(parts.header_event);
+  out.U32(static_cast<uint32_t>(parts.ftrace_formats.size()));
+  for (const std::string_view format : parts.ftrace_formats) sized(format);
+  out.U32(static_cast<uint32_t>(parts.systems.size()));
+  for (const TracingDataParts::System& system : parts.systems) {
+    out.Text(system.name);
+    out.U8(0);
+    out.U32(static_cast<uint32_t>(system.formats.size()));
+    for (const std::string_view format : system.formats) sized(format);
+  }
+  out.U32(static_cast<uint32_t>(parts.kallsyms.size()));
+  out.Text(parts.kallsyms);
+  out.U32(static_cast<uint32_t>(parts.printk_formats.size()));
+  out.Text(parts.printk_formats);
+  if (HasCmdlines(parts.version)) sized(parts.saved_cmdlines);
+  return out.Take();
+}
+
 bool DecodeTracepointNames(ByteView bytes, TracepointNames& names) {
-  Machine machine;
-  return ForEachTracepoint(bytes, machine,
-                           [&](std::string_view system, const FormatHead& head, std::string_view) {
-                             names[head.id] = fmt::format("{}:{}", system, head.name);
-                           });
+  const auto parts = ParseTracingData(bytes);
+  if (!parts) return false;
+  ForEachTracepoint(*parts, [&](std::string_view system, const FormatHead& head, std::string_view) {
+    names[head.id] = fmt::format("{}:{}", system, head.name);
+  });
+  return true;
 }
 
 TracepointFormats::TracepointFormats(std::vector<uint8_t> bytes) : bytes_(std::move(bytes)) {
-  Machine machine;
-  ForEachTracepoint(bytes_, machine,
-                    [&](std::string_view, const FormatHead& head, std::string_view text) {
-                      texts_[head.id] = text;
-                    });
-  ByteReader rest(machine.rest, machine.endian);
-  rest.Skip(rest.U32());  // /proc/kallsyms
-  literals_ = std::make_shared<const TraceLiterals>(ParseLiterals(AsText(rest.Bytes(rest.U32()))));
-  endian_ = machine.endian;
-  long_size_ = machine.long_size;
+  const auto parts = ParseTracingData(bytes_);
+  if (!parts) return;
+  ForEachTracepoint(*parts, [&](std::string_view, const FormatHead& head, std::string_view text) {
+    texts_[head.id] = text;
+  });
+  literals_ = std::make_shared<const TraceLiterals>(ParseLiterals(parts->printk_formats));
+  endian_ = parts->endian;
+  long_size_ = parts->long_size;
 }
 
 const TraceFormat* TracepointFormats::Of(uint64_t config) {

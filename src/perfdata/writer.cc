@@ -10,6 +10,7 @@
 #include "perfdata/compressor.h"
 #include "perfdata/header.h"
 #include "perfdata/record_size.h"
+#include "perfdata/sample_layout.h"
 
 namespace stackreel::perfdata {
 namespace {
@@ -29,7 +30,11 @@ constexpr uint32_t Number(Feature feature) { return static_cast<uint32_t>(featur
 class StreamWriter : public Writer {
  public:
   StreamWriter(ByteSink& sink, const WriterOptions& options, std::vector<Event> events)
-      : sink_(sink), options_(options), buffer_(options.endian), events_(std::move(events)) {
+      : sink_(sink),
+        options_(options),
+        buffer_(options.endian),
+        sample_bytes_(options.endian),
+        events_(std::move(events)) {
     for (const Event& event : events_) table_.Add(event);
   }
   Status Begin();
@@ -66,6 +71,7 @@ class StreamWriter : public Writer {
   WriterOptions options_;
   FileHeader header_;
   ByteWriter buffer_;
+  ByteWriter sample_bytes_;              // of the sample being written; stays allocated
   std::vector<uint8_t> kernel_records_;  // gathered for compression
   std::unique_ptr<Compressor> compressor_;
   std::vector<Event> events_;
@@ -159,9 +165,9 @@ Status StreamWriter::WriteSample(const Sample& sample, uint16_t misc, uint32_t e
   if (event >= events_.size()) {
     return Fail(ErrorKind::kUsage, fmt::format("no event {}: there are {}", event, events_.size()));
   }
-  TRY_ASSIGN(const std::vector<uint8_t> bytes,
-             EncodeSample(sample, misc, events_[event].attr, options_.endian));
-  return WriteEncoded(bytes);
+  sample_bytes_.Clear();
+  TRY(EncodeSampleInto(sample_bytes_, sample, misc, events_[event].attr));
+  return WriteEncoded(sample_bytes_.view());
 }
 
 // A record must be as long as it says, with what follows it outside header.size.
