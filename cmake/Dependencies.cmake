@@ -9,6 +9,8 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd>=1.5)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash>=0.8)
 pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium>=1.0.18)
+# Decoding x86-64 instructions.
+find_package(Zydis 4 REQUIRED)
 # Demangling as perf does it: without parameters, and Rust's both schemes. Linked statically; its
 # licence (LGPL) has an exception for that.
 find_path(LIBIBERTY_INCLUDE_DIR libiberty/demangle.h REQUIRED)
