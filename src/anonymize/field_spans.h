@@ -30,9 +30,11 @@ struct FieldSpan {
   uint8_t width = 8;  // of one of the numbers
   // Times and process numbers look like parts of addresses, and are none: see verify_bytes.h.
   // Neither are types and sizes of records.
+  [[nodiscard]] bool IsTime() const {
+    return info != nullptr && info->sensitivity == perfdata::Sensitivity::kTime;
+  }
   [[nodiscard]] bool IsNoAddress() const {
-    return info == nullptr || info->sensitivity == perfdata::Sensitivity::kTime ||
-           info->sensitivity == perfdata::Sensitivity::kPid;
+    return info == nullptr || IsTime() || info->sensitivity == perfdata::Sensitivity::kPid;
   }
   // What parts of it are tells nothing: it is whole that it is looked at.
   [[nodiscard]] bool IsAddress() const {
@@ -64,6 +66,12 @@ class FieldSpans {
   void AddNumbersOfNoField(size_t begin, size_t end) {
     static constexpr perfdata::FieldInfo kNumber("", perfdata::Sensitivity::kNone);
     spans_.push_back({begin, end, &kNumber});
+  }
+
+  // An attr where no layout table has one: in a file's header.
+  void AddAttr(size_t begin, size_t end) {
+    static constexpr perfdata::FieldInfo kAttr("attr", perfdata::Sensitivity::kEventConfig);
+    spans_.push_back({begin, end, &kAttr});
   }
 
   template <typename M>

@@ -106,7 +106,9 @@ Pseudonyms::Pseudonyms(const Key& key, Level level, const PublicNames& publics,
 uint64_t Pseudonyms::Pid(uint64_t pid) {
   constexpr uint32_t kMostPids = 1U << 22;
   const auto low = static_cast<uint32_t>(pid);
-  if (low == 0 || low == UINT32_MAX) return pid;
+  // What stands above 32 bits is no number of a process.
+  if (low == 0) return 0;
+  if (low == UINT32_MAX) return pid == UINT64_MAX ? pid : low;
   const auto [found, is_new] = pids_.try_emplace(low);
   if (is_new) {
     found->second = static_cast<uint32_t>(

@@ -2,6 +2,7 @@
 
 #include <variant>
 
+#include "perfdata/pac_mask.h"
 #include "perfdata/record_layout.h"
 #include "perfdata/sample_layout.h"
 
@@ -126,6 +127,16 @@ FieldTally& Transform::TallyOf(uint32_t type) {
   return *it->second;
 }
 
+// A mask of pointer authentication, which an EVENT_UPDATE carries.
+Status Transform::OnMask(perfdata::PacMask& mask) {
+  fields_.Begin(AddressContext(), TallyOf(perfdata::kRecordTypePacMask));
+  perfdata::VisitFields(mask, perfdata::WireScope(), fields_);
+  Record record;
+  record.type = static_cast<uint32_t>(RecordType::kEventUpdate);
+  record.body = perfdata::MakePacMaskUpdate(mask, endian_);
+  return writer_.WriteRecord(record);
+}
+
 Status Transform::OnOther(const perfdata::TimedRecord& timed) {
   const RawRecord& raw = timed.raw;
   // What follows a record outside its size is payload.
@@ -136,6 +147,10 @@ Status Transform::OnOther(const perfdata::TimedRecord& timed) {
   if (!record) return DropBad(raw, std::move(record.error()));
   if (IsWriters(*record)) return {};
   if (std::holds_alternative<perfdata::Opaque>(record->body)) return Drop(raw, "unknown");
+
+  if (const auto* update = std::get_if<perfdata::EventUpdate>(&record->body)) {
+    if (auto mask = perfdata::PacMaskOf(*update, endian_)) return OnMask(*mask);
+  }
 
   spaces_.Apply(*record);
   AddressContext context = ContextOf(*record);

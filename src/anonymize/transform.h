@@ -35,6 +35,7 @@ class Transform : public perfdata::TimedSink {
  private:
   Status OnSample(const perfdata::TimedRecord& timed);
   Status OnOther(const perfdata::TimedRecord& timed);
+  Status OnMask(perfdata::PacMask& mask);
   AddressContext ContextOf(const perfdata::Record& record) const;
   Status DropBad(const perfdata::RawRecord& raw, Error error);
   Status Drop(const perfdata::RawRecord& raw, std::string_view why);

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "anonymize/fake_recording.h"
+#include "anonymize/fake_leaks.h"
 #include "base/byte_writer.h"
 #include "perfdata/one_of_each.h"
 
@@ -75,6 +75,38 @@ TEST(Transform, DeferredChainsMoveWithTheProcessOfTheirTrailer) {
   ASSERT_THAT(chains, SizeIs(1));
   EXPECT_EQ(chains[0].cookie, kText);
   EXPECT_THAT(chains[0].ips, ElementsAre(perfdata::kContextUser, out.All<Mmap2>()[0].addr + 3, 0));
+}
+
+// They hold no address, and without them the chains of an arm64 recording cannot be read again.
+TEST(Transform, MasksOfPointerAuthenticationStay) {
+  for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
+    for (const Level level : {Level::kAddresses, Level::kIdentity}) {
+      Recording in = Mapped({SomeEvent(0)}, {.endian = endian});
+      in.Add(RecordType::kEventUpdate, perfdata::MakePacMaskUpdate(fake::SomeMask(), endian));
+      in.SampleAt(kPid, kText + 1);
+      Options options;
+      options.level = level;
+      const Bytes in_bytes = in.Finish();
+      const Bytes out_bytes = fake::AnonymizedBytes(in_bytes, options);
+      const auto verdict = fake::VerifyBytes(in_bytes, out_bytes);
+      ASSERT_TRUE(verdict);
+      EXPECT_TRUE(verdict->clean()) << fake::TextOf(*verdict);
+      const Read out(out_bytes);
+      std::optional<perfdata::PacMask> mask;
+      for (const auto& update : out.All<perfdata::EventUpdate>()) {
+        mask = perfdata::PacMaskOf(update, endian);
+      }
+      ASSERT_TRUE(mask);
+      const perfdata::PacMask was = fake::SomeMask();
+      EXPECT_EQ(mask->insn_mask, was.insn_mask);
+      EXPECT_EQ(mask->data_mask, was.data_mask);
+      EXPECT_EQ(mask->enabled_keys, was.enabled_keys);
+      EXPECT_EQ(mask->pid == was.pid, level == Level::kAddresses);
+      EXPECT_EQ(mask->pid, out.samples[0].pid);
+      EXPECT_EQ(mask->time == was.time, level == Level::kAddresses);
+      EXPECT_EQ(out.samples[0].time - mask->time, 4 - was.time);
+    }
+  }
 }
 
 TEST(Transform, BranchesMoveAndKeepTheirFlags) {

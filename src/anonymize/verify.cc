@@ -15,6 +15,7 @@
 #include "anonymize/verify_out.h"
 #include "anonymize/verify_samples.h"
 #include "anonymize/verify_text.h"
+#include "perfdata/feature_layout.h"
 #include "perfdata/sorter.h"
 
 namespace stackreel::anonymize {
@@ -259,6 +260,24 @@ void CheckRecordCounts(const InFacts& in, const std::map<uint32_t, uint64_t>& ou
   }
 }
 
+// At which level OUT says it was made. Its reader has read it to its end: in pipes features come
+// among the records.
+Result<std::optional<Level>> MarkOf(const Reader& reader, std::string_view name) {
+  const auto& raw = reader.features().raw;
+  const auto bytes = raw.find(static_cast<uint32_t>(perfdata::Feature::kStackreelAnonymized));
+  if (bytes == raw.end()) return std::nullopt;
+  const auto mark =
+      perfdata::DecodeFeatureAs<perfdata::AnonymizedMark>(bytes->second, reader.endian());
+  Error error(ErrorKind::kUnsupported, "its mark of how much was hidden cannot be read");
+  error.file = name;
+  if (!mark || mark->version == 0) return Fail(std::move(error));
+  if (mark->level > static_cast<uint32_t>(Level::kSymbols)) {
+    error.message = fmt::format("its mark tells of level {}, which is not known", mark->level);
+    return Fail(std::move(error));
+  }
+  return static_cast<Level>(mark->level);
+}
+
 Status ReadIn(const RereadableRecording& in, bool salvaged, InFacts& facts, DenyList& denied) {
   TRY_ASSIGN(const RereadableRecording::Opened input, in.Open());
   Reader& reader = *input.reader;
@@ -287,19 +306,28 @@ Status ReadIn(const RereadableRecording& in, bool salvaged, InFacts& facts, Deny
 
 Result<Verdict> Verify(const RereadableRecording& in, const RereadableRecording& out,
                        const VerifyOptions& options) {
-  DenyList denied(options.level);
-  for (const std::string& text : options.denied) denied.Add(text);
-  InFacts facts(options.level);
-  TRY(ReadIn(in, options.salvaged, facts, denied));
-
-  Verdict verdict;
-  Findings findings(verdict, options.findings_kept);
   SeenMappings mappings;
+  std::optional<Level> mark;
   {
     TRY_ASSIGN(const RereadableRecording::Opened output, out.Open());
     OutMappingPass pass(*output.reader, mappings);
     TRY_ASSIGN(const perfdata::ReadEnd read, output.reader->ReadAll(pass));
     TRY(CheckWhole(read, out.name()));
+    TRY_ASSIGN(mark, MarkOf(*output.reader, out.name()));
+  }
+  const Level level = std::max(options.level.value_or(Level::kAddresses), mark.value_or(Level()));
+  DenyList denied(level);
+  for (const std::string& text : options.denied) denied.Add(text);
+  InFacts facts(level);
+  TRY(ReadIn(in, options.salvaged, facts, denied));
+
+  Verdict verdict;
+  verdict.level = level;
+  verdict.mark = mark;
+  Findings findings(verdict, options.findings_kept);
+  if (options.must_be_marked && mark != options.level) {
+    findings.Add({FindingKind::kDifference, "feature STACKREEL_ANONYMIZED", "level", 0, 0,
+                  mark ? std::string(LevelName(*mark)) : "no mark"});
   }
   facts.originals.AddMoves(facts.mappings, mappings);
   const AllowedPlaces places(mappings, facts.originals.is_64_bit());
@@ -307,23 +335,24 @@ Result<Verdict> Verify(const RereadableRecording& in, const RereadableRecording&
 
   std::map<uint64_t, std::string> differences;  // by sample
   if (options.in_samples != nullptr && options.out_samples != nullptr) {
-    TRY(CompareFrames(*options.in_samples, *options.out_samples, options.level,
-                      [&](uint64_t sample, std::string what) {
-                        if (differences.size() < options.findings_kept) {
-                          differences.emplace(sample, std::move(what));
-                        } else {
-                          findings.Add({FindingKind::kDifference, "SAMPLE", "", 0, 0, what});
-                        }
-                      }));
+    TRY(CompareFrames(
+        *options.in_samples, *options.out_samples, level, [&](uint64_t sample, std::string what) {
+          if (differences.size() < options.findings_kept) {
+            differences.emplace(sample, std::move(what));
+          } else {
+            findings.Add({FindingKind::kDifference, "SAMPLE", "callchain", 0, 0, what});
+          }
+        }));
   }
   const TextSearch texts(denied.texts());
-  TRY_ASSIGN(const OutCounts counts,
-             CheckOut(out, {options.level, facts, places, texts, differences, options.keeps_raw},
-                      findings));
+  TRY_ASSIGN(
+      const OutCounts counts,
+      CheckOut(out, {level, in, facts, places, texts, differences, options.keeps_raw}, findings));
   CheckRecordCounts(facts, counts.records, findings);
   if (counts.samples != facts.samples) {
     TRY(LocateDifference(in, out, facts.samples.FirstDifference(counts.samples), findings));
   }
+  findings.Finish();
   verdict.samples = counts.samples.count();
   verdict.mappings = mappings.all().size();
   verdict.bytes = counts.bytes;

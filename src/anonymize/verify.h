@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -75,7 +76,10 @@ class ComparedSamples {
 };
 
 struct VerifyOptions {
-  Level level = Level::kAddresses;
+  // What OUT is to hide; more, if its mark (AnonymizedMark) says so. Nothing: what its mark says.
+  std::optional<Level> level;
+  // OUT was made at `level`, and without a mark that says so something is wrong.
+  bool must_be_marked = false;
   // Raw data of tracepoints may stay, as the transform was asked to keep what is safe of it. Its
   // bytes are searched at every offset, as all are.
   bool keeps_raw = false;
@@ -90,16 +94,27 @@ struct VerifyOptions {
   size_t findings_kept = 100;
 };
 
+// All that is wrong with one field of one kind of record, in one way.
+struct FindingGroup {
+  Finding first;
+  uint64_t count = 0;
+};
+
 struct Verdict {
-  std::vector<Finding> findings;  // the first of them, `findings_kept`
-  uint64_t found = 0;             // in all
-  uint64_t samples = 0;           // of OUT
-  uint64_t mappings = 0;          // records of OUT
-  uint64_t bytes = 0;             // looked at, decompressed
+  // By kind, record and field; what leaks before what differs, and what is found often first.
+  std::vector<FindingGroup> groups;
+  std::vector<Finding> findings;    // the first of all, `findings_kept`
+  uint64_t found = 0;               // in all
+  Level level = Level::kAddresses;  // at which it was checked
+  std::optional<Level> mark;        // that OUT says it was made at
+  uint64_t samples = 0;             // of OUT
+  uint64_t mappings = 0;            // records of OUT
+  uint64_t bytes = 0;               // looked at, decompressed
   [[nodiscard]] bool clean() const { return found == 0; }
 };
 
-// Checks (a) to (f). An Error means that it could not be checked: IN or OUT cannot be read whole.
+// Checks (a) to (f). An Error means that it could not be checked: IN or OUT cannot be read whole,
+// or OUT's mark tells of a level that we do not know.
 Result<Verdict> Verify(const RereadableRecording& in, const RereadableRecording& out,
                        const VerifyOptions& options);
 

@@ -17,6 +17,10 @@ bool MayBeProbe(uint32_t type, const std::map<uint32_t, std::string>& pmu_names)
 
 }  // namespace
 
+bool MayHaveAddress(uint32_t type, const std::map<uint32_t, std::string>& pmu_names) {
+  return type == perfdata::kTypeBreakpoint || MayBeProbe(type, pmu_names);
+}
+
 std::vector<AttrFault> CheckAttr(const perfdata::Attr& attr, Level level, bool keeps_raw,
                                  const std::map<uint32_t, std::string>& pmu_names,
                                  const AllowedPlaces& places) {

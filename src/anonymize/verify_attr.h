@@ -12,10 +12,14 @@
 
 namespace stackreel::anonymize {
 
+// Whether the config words of an event of this type may be addresses: of breakpoints, probes, and
+// PMUs that the recording does not name. `pmu_names`: those of the recording, by type.
+bool MayHaveAddress(uint32_t type, const std::map<uint32_t, std::string>& pmu_names);
+
 struct AttrFault {
   std::string field, value;
 };
-// What is wrong with an attr of OUT. `pmu_names`: those of the recording, by type.
+// What is wrong with an attr of OUT.
 //
 // A breakpoint's config1 is less than a page or in one of `places`. The config1 and config2 of
 // probes, and of PMUs that the recording does not name, are less than a page: they are pointers of

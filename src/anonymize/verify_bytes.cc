@@ -29,7 +29,7 @@ class Search {
   void NoNumbers(size_t begin, size_t end);
   void Hex(size_t begin, size_t end);
   void HexRun(size_t begin, size_t end);
-  void Tell(size_t offset, uint64_t value, std::string_view what);
+  void Tell(size_t offset, uint64_t value, std::string_view what, bool in_numbers = false);
 
   ByteView bytes_;
   std::span<const FieldSpan> fields_;
@@ -38,12 +38,12 @@ class Search {
   const std::function<void(const ByteHit&)>& found_;
 };
 
-void Search::Tell(size_t offset, uint64_t value, std::string_view what) {
+void Search::Tell(size_t offset, uint64_t value, std::string_view what, bool in_numbers) {
   const auto field = std::ranges::find_if(fields_, [offset](const FieldSpan& span) {
     return offset >= span.begin && offset < span.end;
   });
-  found_(
-      {offset, field == fields_.end() ? nullptr : &*field, fmt::format("{:#x}, {}", value, what)});
+  found_({offset, field == fields_.end() ? nullptr : &*field, fmt::format("{:#x}, {}", value, what),
+          in_numbers});
 }
 
 Search::Place Search::PlaceOf(size_t begin, size_t end) const {
@@ -51,12 +51,14 @@ Search::Place Search::PlaceOf(size_t begin, size_t end) const {
   bool whole = false, part_of_address = false;
   for (const FieldSpan& span : fields_) {
     if (span.end <= begin || span.begin >= end) continue;
-    if (span.IsNoAddress()) return Place::kExempt;
+    const bool is_whole = span.form == FieldForm::kNumbers && span.width == kWord &&
+                          begin >= span.begin && end <= span.end &&
+                          (begin - span.begin) % kWord == 0;
+    if (span.IsTime() || (span.IsNoAddress() && !is_whole)) return Place::kExempt;
     if (span.form == FieldForm::kBytes) continue;
     in_numbers += std::min(end, span.end) - std::max(begin, span.begin);
     part_of_address = part_of_address || span.IsAddress();
-    whole = whole || (span.width == kWord && begin >= span.begin && end <= span.end &&
-                      (begin - span.begin) % kWord == 0);
+    whole = whole || is_whole;
   }
   if (in_numbers == 0) return Place::kNoNumbers;
   if (whole) return Place::kWholeNumber;
@@ -69,7 +71,8 @@ void Search::Word(size_t offset, uint64_t value, bool swapped) {
   const Place place = PlaceOf(offset, offset + kWord);
   if (place == Place::kExempt || (swapped && place == Place::kStraddles)) return;
   Tell(offset, value,
-       is_address ? "an address in " + originals_.Describe(value) : "what a mapping moved by");
+       is_address ? "an address in " + originals_.Describe(value) : "what a mapping moved by",
+       place != Place::kNoNumbers);
 }
 
 void Search::Words() {
@@ -90,7 +93,8 @@ void Search::LowNumber(const FieldSpan& field) {
   if (field.IsNoAddress() || field.IsAddress()) return;
   for (size_t i = field.begin; i + kWord <= field.end; i += kWord) {
     const auto value = LoadUnaligned<uint64_t>(bytes_.data() + i, endian_);
-    if (originals_.IsLowStart(value)) Tell(i, value, "the start of " + originals_.Describe(value));
+    if (!originals_.IsLowStart(value)) continue;
+    Tell(i, value, "the start of " + originals_.Describe(value), /*in_numbers=*/true);
   }
 }
 

@@ -15,17 +15,19 @@
 // bits that is no address, in four bytes in the file's order at any offset of what is no number, or
 // in hex.
 //
-// Times and process numbers, whole or in part, do not count: nanoseconds since the start of a
-// machine pass through its addresses (39 hours are 0x7f…), and so do two thread numbers side by
-// side. That times are those of IN is seen elsewhere (kinds b and f, verify.cc). The parts of new
-// addresses are random, and beside bytes of all ones they look like a kernel's.
+// Times, whole or in part, and parts of process numbers do not count: nanoseconds since the start
+// of a machine pass through its addresses (39 hours are 0x7f…), and so do two thread numbers side
+// by side. That times are those of IN is seen elsewhere (kinds b and f, verify_out.cc). The parts
+// of new addresses are random, and beside bytes of all ones they look like a kernel's.
 //
-// False alarms, with S bytes mapped: a count of 64 bits that is just then the size of an address
-// (10^13 to 10^14) hits with S / 2^47, what is random (build-ids) with S / 2^64 for each offset;
-// 16 bytes of 1,000 build-ids and 1 GB mapped: 1 in 10^6. Two or more small numbers side by side
-// hit with S / 2^48 for each different pair. A move, exact to the bit, hits with the number of
-// mappings / 2^36. Exact starts of 32 bits hit with (mappings) / 2^32 for each byte of text: one
-// recording in 1,000 with 100 mappings and 40 KB of text.
+// Numbers that are no addresses hit by chance now and then: of S bytes mapped, a count of 64 bits
+// that is just then the size of an address (10^13 to 10^14) with S / 2^47, two or more small ones
+// side by side with S / 2^48 for each different pair. Such hits are told from leaks by what IN has
+// in the same fields (chance_hits.h). What is left of false alarms: what is random (build-ids) hits
+// with S / 2^64 for each offset; 16 bytes of 1,000 build-ids and 1 GB mapped: 1 in 10^6. A move,
+// exact to the bit, hits with the number of mappings / 2^36. Exact starts of 32 bits hit with
+// (mappings) / 2^32 for each byte of text: one recording in 1,000 with 100 mappings and 40 KB of
+// text.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +46,7 @@ struct ByteHit {
   size_t offset = 0;                 // in the bytes searched
   const FieldSpan* field = nullptr;  // that it begins in; null: none
   std::string value;
+  bool in_numbers = false;  // eight bytes that are one number, or parts of several
 };
 
 // Searches `bytes`, of which `fields` says what they are; what no field claims is no number.

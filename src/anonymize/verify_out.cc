@@ -7,6 +7,7 @@
 #include <concepts>
 #include <variant>
 
+#include "anonymize/chance_hits.h"
 #include "anonymize/verify_attr.h"
 #include "anonymize/verify_bytes.h"
 #include "anonymize/verify_tracing.h"
@@ -75,6 +76,8 @@ class Addresses {
   Tell tell_;
 };
 
+constexpr size_t kAttrPlace = 16;  // of an attr's ids, behind it in a file: offset, size
+
 constexpr std::string_view kTracingDataName = "feature TRACING_DATA";
 
 // Some bytes of OUT: a record, a feature, or what is between.
@@ -90,11 +93,14 @@ class OutPass : public perfdata::RecordSink {
       : reader_(reader),
         check_(check),
         findings_(findings),
+        chance_(check.recording, check.in.pmu_names, findings),
         counts_({{}, SampleDigests(check.level), 0}) {}
   Status OnRecord(const RawRecord& raw) override;
   // The file around the records. Features are decoded, the rest are numbers.
   Status AroundRecords(FileSource& source);
   void Events();
+  // All has been looked at.
+  Status Finish() { return chance_.Resolve(); }
   OutCounts TakeCounts() { return std::move(counts_); }
 
  private:
@@ -110,20 +116,19 @@ class OutPass : public perfdata::RecordSink {
   void Attr(const perfdata::Attr& attr, const Piece& piece);
   void Add(FindingKind kind, const Piece& piece, std::string_view field, uint64_t offset,
            std::string value);
+  Status Attrs(FileSource& source, const perfdata::FilePlaces& places);
   Status Gap(FileSource& source, uint64_t begin, uint64_t end);
   Status Sections(FileSource& source, const perfdata::FilePlaces& places, uint64_t size);
   [[nodiscard]] const perfdata::Attr* AttrOf(std::optional<uint32_t> event) const {
     const auto& events = reader_.events().events();
     return event && *event < events.size() ? &events[*event].attr : nullptr;
   }
-  [[nodiscard]] uint32_t nr_cpus() const {
-    const auto& cpus = reader_.features().nr_cpus;
-    return cpus ? cpus->second : 0;
-  }
+  [[nodiscard]] uint32_t nr_cpus() const { return NrCpusOf(reader_.features()); }
 
   const Reader& reader_;
   const OutCheck& check_;
   Findings& findings_;
+  ChanceHits chance_;
   OutCounts counts_;
   FieldSpans fields_;
   perfdata::Sample sample_;
@@ -181,12 +186,15 @@ void OutPass::Payload(const Piece& piece) {
 }
 
 void OutPass::Times(const Piece& piece) {
-  if (check_.level >= Level::kIdentity) return;  // where they are shifted
+  // Where they are shifted, they are greater than addresses of processes, and less than a kernel's.
+  const bool shifted = check_.level >= Level::kIdentity;
   for (const FieldSpan& span : fields_.spans()) {
     if (span.info == nullptr || span.info->sensitivity != Sensitivity::kTime) continue;
     if (span.width != 8 || span.end - span.begin != 8) continue;
     const auto time = LoadUnaligned<uint64_t>(piece.bytes.data() + span.begin, reader_.endian());
-    if (check_.in.times.Has(*span.info, time)) continue;
+    if (shifted ? !check_.in.originals.HasAddress(time) : check_.in.times.Has(*span.info, time)) {
+      continue;
+    }
     Add(FindingKind::kOriginalValue, piece, span.info->name, span.begin,
         fmt::format("{:#x}, a time when IN has none", time));
   }
@@ -197,8 +205,14 @@ void OutPass::Bytes(const Piece& piece) {
   SearchBytes(piece.bytes, fields_.spans(), reader_.endian(), check_.in.originals,
               [&](const ByteHit& hit) {
                 const bool named = hit.field != nullptr && hit.field->info != nullptr;
-                Add(FindingKind::kOriginalValue, piece, named ? hit.field->info->name : "",
-                    hit.offset, hit.value);
+                const Finding finding = {FindingKind::kOriginalValue,
+                                         std::string(piece.name),
+                                         std::string(named ? hit.field->info->name : ""),
+                                         piece.file_offset,
+                                         hit.offset,
+                                         hit.value};
+                if (!hit.in_numbers) return findings_.Add(finding);
+                chance_.Add(finding, piece.bytes, fields_.spans(), hit.offset, reader_.endian());
               });
   check_.texts.Find(piece.bytes, [&](size_t offset, std::string_view text) {
     Add(FindingKind::kText, piece, "", offset, fmt::format("\"{}\"", text));
@@ -278,7 +292,7 @@ Status OutPass::OnRecord(const RawRecord& raw) {
     fields_.Begin(raw.extra);
     Bytes({name, raw.extra, raw.file_offset + raw.bytes.size()});
   }
-  return {};
+  return chance_.full() ? chance_.Resolve() : Status();
 }
 
 void OutPass::Events() {
@@ -346,8 +360,31 @@ Status OutPass::AroundRecords(FileSource& source) {
   const auto size = source.size();
   if (!size) return {};
   if (!places) return Gap(source, 0, perfdata::kPipeHeaderSize);
-  TRY(Gap(source, 0, std::min(places->data_offset, *size)));
+  const uint64_t data = std::min(places->data_offset, *size);
+  const uint64_t attrs = places->attrs_offset;
+  const bool holds_attrs = attrs <= data && places->attr_size > kAttrPlace &&
+                           places->attr_count <= (data - attrs) / places->attr_size;
+  TRY(Gap(source, 0, holds_attrs ? attrs : data));
+  if (holds_attrs) {
+    TRY(Attrs(source, *places));
+    TRY(Gap(source, attrs + (places->attr_count * places->attr_size), data));
+  }
   return Sections(source, *places, *size);
+}
+
+// The table of attrs, each with the place of its ids.
+Status OutPass::Attrs(FileSource& source, const perfdata::FilePlaces& places) {
+  std::vector<uint8_t> bytes(places.attr_size);
+  for (uint64_t i = 0; i < places.attr_count; ++i) {
+    const uint64_t at = places.attrs_offset + (i * places.attr_size);
+    TRY_ASSIGN(const size_t n, source.ReadAt(at, bytes));
+    if (n < bytes.size()) break;
+    fields_.Begin(bytes);
+    fields_.AddAttr(0, n - kAttrPlace);
+    fields_.AddNumbersOfNoField(n - kAttrPlace, n);
+    Bytes({"attr", bytes, at});
+  }
+  return {};
 }
 
 }  // namespace
@@ -376,6 +413,7 @@ Result<OutCounts> CheckOut(const RereadableRecording& out, const OutCheck& check
   // A pipe's events and features are known at its end.
   pass.Events();
   TRY(pass.AroundRecords(*output.sources.back()));
+  TRY(pass.Finish());
   return pass.TakeCounts();
 }
 

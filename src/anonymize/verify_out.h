@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "anonymize/field_spans.h"
+#include "anonymize/findings.h"
 #include "anonymize/originals.h"
 #include "anonymize/verify.h"
 #include "anonymize/verify_record.h"
@@ -15,19 +16,6 @@
 #include "anonymize/verify_text.h"
 
 namespace stackreel::anonymize {
-
-// Counts all, keeps the first.
-class Findings {
- public:
-  Findings(Verdict& verdict, size_t kept) : verdict_(verdict), kept_(kept) {}
-  void Add(Finding finding) {
-    if (verdict_.found++ < kept_) verdict_.findings.push_back(std::move(finding));
-  }
-
- private:
-  Verdict& verdict_;
-  size_t kept_;
-};
 
 // From when to when the times of each field are.
 class TimeRanges {
@@ -58,6 +46,7 @@ struct InFacts {
 
 struct OutCheck {
   Level level = Level::kAddresses;
+  const RereadableRecording& recording;  // IN
   const InFacts& in;
   const AllowedPlaces& places;
   const TextSearch& texts;

@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "perfdata/feature_layout.h"
+#include "perfdata/pac_mask.h"
 #include "perfdata/record_layout.h"
 #include "perfdata/record_size.h"
 
@@ -13,17 +14,21 @@ using perfdata::kRecordHeaderSize;
 using perfdata::RawRecord;
 using perfdata::WireScope;
 
+template <typename Body>
+bool DecodeBody(ByteView bytes, Endian endian, uint32_t nr_cpus, FieldSpans& fields) {
+  ByteReader in(bytes, endian);
+  Body body;
+  WireScope scope;
+  scope.nr_cpus = nr_cpus;
+  perfdata::DecodeFields(in, body, scope, fields);
+  return in.ok();
+}
+
 // Decodes `bytes` as a feature; they lie in what `fields` was begun with.
 bool DecodeFeatureFields(uint32_t feature, ByteView bytes, Endian endian, uint32_t nr_cpus,
                          FieldSpans& fields) {
-  return perfdata::WithFeatureBody(feature, [&]<typename Body>() {
-    ByteReader in(bytes, endian);
-    Body body;
-    WireScope scope;
-    scope.nr_cpus = nr_cpus;
-    perfdata::DecodeFields(in, body, scope, fields);
-    return in.ok();
-  });
+  return perfdata::WithFeatureBody(
+      feature, [&]<typename Body>() { return DecodeBody<Body>(bytes, endian, nr_cpus, fields); });
 }
 
 // The feature that a record carries, and where in the record its bytes begin.
@@ -74,6 +79,14 @@ std::optional<perfdata::Record> FindFields(const RawRecord& raw, const perfdata:
                              endian, nr_cpus, fields)) {
       return std::nullopt;
     }
+    return std::move(*record);
+  }
+  const auto* update = std::get_if<perfdata::EventUpdate>(&record->body);
+  if (update != nullptr && perfdata::PacMaskOf(*update, endian)) {
+    // Behind type and id.
+    const size_t begin = kRecordHeaderSize + (2 * sizeof(uint64_t));
+    fields.AddHeader(kRecordHeaderSize, begin);
+    DecodeBody<perfdata::PacMask>(raw.bytes.subspan(begin), endian, nr_cpus, fields);
     return std::move(*record);
   }
   const WireScope scope{raw.misc, attr};

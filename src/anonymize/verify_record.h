@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "anonymize/field_spans.h"
+#include "perfdata/features.h"
 #include "perfdata/record.h"
 #include "perfdata/sample.h"
 
@@ -19,6 +20,10 @@ bool FindFieldsOfSample(const perfdata::RawRecord& raw, const perfdata::Attr& at
 std::optional<perfdata::Record> FindFields(const perfdata::RawRecord& raw,
                                            const perfdata::Attr* attr, Endian endian,
                                            uint32_t nr_cpus, FieldSpans& fields);
+// What decoding CPU_TOPOLOGY needs of NRCPUS; 0 if it is not known.
+inline uint32_t NrCpusOf(const perfdata::Features& features) {
+  return features.nr_cpus ? features.nr_cpus->second : 0;
+}
 bool FindFieldsOfFeature(uint32_t feature, ByteView bytes, Endian endian, uint32_t nr_cpus,
                          FieldSpans& fields);
 

@@ -64,6 +64,36 @@ std::string_view WhatIsWrong(anonymize::FindingKind kind) {
   return "";
 }
 
+std::string GroupText(const anonymize::FindingGroup& group) {
+  const anonymize::Finding& finding = group.first;
+  const std::string field = finding.field.empty() ? "" : " " + finding.field;
+  std::string text = fmt::format("({}) {}: {}{} at {:#x}+{:#x}: {}",
+                                 static_cast<char>(finding.kind), WhatIsWrong(finding.kind),
+                                 finding.record.empty() ? "between records" : finding.record, field,
+                                 finding.file_offset, finding.offset, finding.value);
+  if (group.count > 1) text += fmt::format("; {} such", group.count);
+  return text + "\n";
+}
+
+// That it was checked for something else than who asks may think.
+std::string MarkText(const anonymize::Verdict& verdict, const std::string& name,
+                     std::optional<anonymize::Level> asked) {
+  const std::string_view level = anonymize::LevelName(verdict.level);
+  if (!verdict.mark) {
+    return asked ? ""
+                 : fmt::format("{}: anonymize left no mark in it: checked for --{}\n", name, level);
+  }
+  const std::string_view made = anonymize::LevelName(*verdict.mark);
+  if (asked && *asked < *verdict.mark) {
+    return fmt::format("{}: made with --{}: checked for that, which is more than --{}\n", name,
+                       made, anonymize::LevelName(*asked));
+  }
+  if (asked && *asked > *verdict.mark) {
+    return fmt::format("{}: made with --{}: checked for --{} nevertheless\n", name, made, level);
+  }
+  return "";
+}
+
 }  // namespace
 
 Result<std::unique_ptr<AnonymizedOutput>> AnonymizedOutput::Create(const std::string& path,
@@ -102,22 +132,30 @@ Status AnonymizedOutput::Commit() {
   return output_->Commit();
 }
 
-std::string VerdictText(const anonymize::Verdict& verdict, const std::string& name) {
+std::string VerdictText(const anonymize::Verdict& verdict, const std::string& name,
+                        std::optional<anonymize::Level> asked) {
+  constexpr size_t kMostGroups = 20;
+  std::string text = MarkText(verdict, name, asked);
   if (verdict.clean()) {
-    return fmt::format("{}: clean: {} samples, {} mappings, {} bytes looked at\n", name,
-                       verdict.samples, verdict.mappings, verdict.bytes);
+    return text + fmt::format("{}: clean at --{}: {} samples, {} mappings, {} bytes looked at\n",
+                              name, anonymize::LevelName(verdict.level), verdict.samples,
+                              verdict.mappings, verdict.bytes);
   }
-  std::string text;
-  for (const anonymize::Finding& finding : verdict.findings) {
-    const std::string field = finding.field.empty() ? "" : " " + finding.field;
-    text += fmt::format("({}) {}: {}{} at {:#x}+{:#x}: {}\n", static_cast<char>(finding.kind),
-                        WhatIsWrong(finding.kind),
-                        finding.record.empty() ? "between records" : finding.record, field,
-                        finding.file_offset, finding.offset, finding.value);
+  const size_t shown = std::min(verdict.groups.size(), kMostGroups);
+  uint64_t more = 0;
+  for (size_t i = 0; i < verdict.groups.size(); ++i) {
+    const anonymize::FindingGroup& group = verdict.groups[i];
+    if (i < shown) {
+      text += GroupText(group);
+    } else {
+      more += group.count;
+    }
   }
-  const uint64_t more = verdict.found - verdict.findings.size();
-  if (more != 0) text += fmt::format("and {} more\n", more);
-  return text + fmt::format("{}: not clean: {} found\n", name, verdict.found);
+  if (more != 0) {
+    text += fmt::format("and {} more in {} other fields\n", more, verdict.groups.size() - shown);
+  }
+  return text + fmt::format("{}: not clean at --{}: {} found\n", name,
+                            anonymize::LevelName(verdict.level), verdict.found);
 }
 
 }  // namespace stackreel::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "anonymize/anonymize.h"
@@ -31,8 +32,10 @@ class AnonymizedOutput : public ByteSink {
   uint64_t size_ = 0;
 };
 
-// Says what was found, a line each, or that nothing was: what, in which record and field, at which
-// offset of the file and in the record. `kept` are those of `found` that are told.
-std::string VerdictText(const anonymize::Verdict& verdict, const std::string& name);
+// Says what was found, a line for each field and way to be wrong, 20 at most, with what, where (at
+// which offset of the file and in the record) and how often; or that nothing was. `asked`: the
+// level that was asked for, if one was; where it is not OUT's, that is said first.
+std::string VerdictText(const anonymize::Verdict& verdict, const std::string& name,
+                        std::optional<anonymize::Level> asked);
 
 }  // namespace stackreel::cli

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
 
 namespace stackreel::cli {
 namespace {
@@ -71,20 +73,50 @@ TEST_F(AnonymizedOutputTest, IntoADeviceNothingGoesBeforeItIsPutInPlace) {
   EXPECT_EQ(std::string(got.data(), static_cast<size_t>(n)), "all is clean");
 }
 
-TEST(VerdictText, SaysWhatWhereAndHowMuchMore) {
+TEST(VerdictText, SaysWhatWhereAndHowOften) {
+  using anonymize::FindingKind;
+  using anonymize::Level;
   anonymize::Verdict verdict;
   verdict.samples = 3;
   verdict.mappings = 2;
   verdict.bytes = 1000;
-  EXPECT_EQ(VerdictText(verdict, "out.data"),
-            "out.data: clean: 3 samples, 2 mappings, 1000 bytes looked at\n");
-  verdict.findings.push_back(
-      {anonymize::FindingKind::kPayload, "SAMPLE", "raw", 0x1a8, 0x20, "12 bytes of payload"});
+  EXPECT_EQ(VerdictText(verdict, "out.data", Level::kAddresses),
+            "out.data: clean at --addresses: 3 samples, 2 mappings, 1000 bytes looked at\n");
+  verdict.groups.push_back(
+      {{FindingKind::kPayload, "SAMPLE", "raw", 0x1a8, 0x20, "12 bytes of payload"}, 4});
+  verdict.groups.push_back({{FindingKind::kText, "", "", 8, 0, "\"x\""}, 1});
   verdict.found = 5;
-  EXPECT_EQ(VerdictText(verdict, "out.data"),
-            "(c) payload: SAMPLE raw at 0x1a8+0x20: 12 bytes of payload\n"
-            "and 4 more\n"
-            "out.data: not clean: 5 found\n");
+  const std::string two =
+      "(c) payload: SAMPLE raw at 0x1a8+0x20: 12 bytes of payload; 4 such\n"
+      "(e) hidden text: between records at 0x8+0x0: \"x\"\n";
+  EXPECT_EQ(VerdictText(verdict, "out.data", Level::kAddresses),
+            two + "out.data: not clean at --addresses: 5 found\n");
+  for (int i = 0; i < 20; ++i) verdict.groups.push_back({{FindingKind::kText, "X", "f"}, 3});
+  verdict.found = 65;
+  const std::string text = VerdictText(verdict, "out.data", Level::kAddresses);
+  EXPECT_TRUE(text.starts_with(two));
+  EXPECT_TRUE(
+      text.ends_with("and 6 more in 2 other fields\n"
+                     "out.data: not clean at --addresses: 65 found\n"));
+  EXPECT_EQ(std::ranges::count(text, '\n'), 22);
+}
+
+TEST(VerdictText, SaysWhenTheLevelIsNotTheOneAskedFor) {
+  using anonymize::Level;
+  const auto first_line = [](std::optional<Level> asked, std::optional<Level> mark) {
+    anonymize::Verdict verdict;
+    verdict.mark = mark;
+    verdict.level = std::max(asked.value_or(Level()), mark.value_or(Level()));
+    const std::string text = VerdictText(verdict, "out", asked);
+    return text.substr(0, text.find('\n'));
+  };
+  EXPECT_EQ(first_line({}, {}), "out: anonymize left no mark in it: checked for --addresses");
+  EXPECT_EQ(first_line(Level::kAddresses, Level::kSymbols),
+            "out: made with --symbols: checked for that, which is more than --addresses");
+  EXPECT_EQ(first_line(Level::kSymbols, Level::kIdentity),
+            "out: made with --identity: checked for --symbols nevertheless");
+  EXPECT_TRUE(first_line(Level::kSymbols, {}).starts_with("out: clean at --symbols"));
+  EXPECT_TRUE(first_line({}, Level::kIdentity).starts_with("out: clean at --identity"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,10 +51,12 @@ class AnonymizeCommand : public Command {
  private:
   [[nodiscard]] Result<anonymize::Key> ReadKey() const;
   [[nodiscard]] Result<anonymize::PublicNames> ReadPublicNames() const;
-  [[nodiscard]] anonymize::Level ChosenLevel() const {
-    return symbols_    ? anonymize::Level::kSymbols
-           : identity_ ? anonymize::Level::kIdentity
-                       : anonymize::Level::kAddresses;
+  // Nothing if none was chosen.
+  [[nodiscard]] std::optional<anonymize::Level> ChosenLevel() const {
+    if (symbols_) return anonymize::Level::kSymbols;
+    if (identity_) return anonymize::Level::kIdentity;
+    if (addresses_) return anonymize::Level::kAddresses;
+    return std::nullopt;
   }
   // The binaries that stacks are unwound with, and functions named.
   [[nodiscard]] ModuleFilesFactory FilesOf(const GlobalOptions& global) const {
@@ -149,7 +152,8 @@ void AnonymizeCommand::AddOptions(CLI::App& app) {
   app.add_option("OUT", to_verify_, "With --verify: what was made of IN");
   CLI::Option* const verify = app.add_flag(
       "--verify", verify_,
-      "Make nothing: look whether OUT holds anything of IN that it should not; exit code 3 if so");
+      "Make nothing: look whether OUT holds anything of IN that it should not; exit code 3 if so. "
+      "What that is OUT's mark says, or --identity or --symbols if they hide more");
   CLI::Option* addresses = app.add_flag(
       "--addresses", addresses_,
       "Hide where the kernel and processes lie in memory, and what was in it (default)");
@@ -208,7 +212,7 @@ Result<int> AnonymizeCommand::VerifyOnly(const GlobalOptions& global) {
   TRY_ASSIGN(const anonymize::Verdict verdict,
              VerifyRecordings(in, out, HowToVerify(), FilesOf(global), global.threads));
   if (!verdict.clean() || !global.quiet)
-    Print(stdout, "{}", VerdictText(verdict, std::string(out.name())));
+    Print(stdout, "{}", VerdictText(verdict, std::string(out.name()), ChosenLevel()));
   return verdict.clean() ? kExitDone : kExitCheckSaidNo;
 }
 
@@ -237,7 +241,7 @@ Result<int> AnonymizeCommand::Make(const GlobalOptions& global) {
   const std::unique_ptr<Executor> executor = os::MakeThreadPool(global.threads);
   std::unique_ptr<symbolize::ModuleFileProvider> module_files;
   anonymize::Options options;
-  options.level = ChosenLevel();
+  options.level = ChosenLevel().value_or(anonymize::Level::kAddresses);
   TRY_ASSIGN(options.publics, ReadPublicNames());
   const auto files_for = [&](const perfdata::Features& features) -> symbolize::ModuleFileProvider& {
     if (!module_files) module_files = FilesOf(global)(features);
@@ -259,12 +263,15 @@ Result<int> AnonymizeCommand::Make(const GlobalOptions& global) {
              anonymize::Anonymize(recording, *output, key, options));
   if (!no_verify_) {
     const std::unique_ptr<FileSource> source = output->Source();
+    anonymize::VerifyOptions how = HowToVerify();
+    how.level = options.level;
+    how.must_be_marked = true;
     TRY_ASSIGN(const anonymize::Verdict verdict,
-               VerifyRecordings(recording, anonymize::RereadableRecording(*source), HowToVerify(),
+               VerifyRecordings(recording, anonymize::RereadableRecording(*source), how,
                                 FilesOf(global), global.threads));
     if (!verdict.clean()) {
       Print(stderr, "{}stackreel: error: {} was not made: what was to be it is not clean\n",
-            VerdictText(verdict, output_), output_);
+            VerdictText(verdict, output_, options.level), output_);
       return kExitCheckSaidNo;
     }
   }

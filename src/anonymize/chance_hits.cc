@@ -1,0 +1,186 @@
+#include "anonymize/chance_hits.h"
+
+#include <algorithm>
+
+#include "anonymize/verify_attr.h"
+#include "anonymize/verify_record.h"
+#include "base/byte_writer.h"
+#include "perfdata/attr_layout.h"
+
+namespace stackreel::anonymize {
+namespace {
+
+using perfdata::FieldInfo;
+using perfdata::Sensitivity;
+
+constexpr size_t kWord = 8;
+
+// Of what no address can be, as it is kept: see TreatmentOf.
+bool IsNoAddress(Sensitivity sensitivity) {
+  switch (sensitivity) {
+    case Sensitivity::kNone:
+    case Sensitivity::kPid:
+    case Sensitivity::kTime:
+    case Sensitivity::kWallTime:
+    case Sensitivity::kCycles:
+    case Sensitivity::kFileId:
+    case Sensitivity::kMachine:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Attrs stand in several places, whole; all are the same field here.
+constexpr FieldInfo kAttr("attr", Sensitivity::kEventConfig);
+bool IsAttr(const FieldInfo& field) {
+  return field.sensitivity == kAttr.sensitivity && field.name == kAttr.name;
+}
+// An event's ids stand in several places, too, and in records.
+constexpr FieldInfo kEventId("id", Sensitivity::kNone);
+
+uint64_t LoadNumber(const uint8_t* bytes, size_t width, Endian endian) {
+  switch (width) {
+    case 1:
+      return *bytes;
+    case 2:
+      return LoadUnaligned<uint16_t>(bytes, endian);
+    case 4:
+      return LoadUnaligned<uint32_t>(bytes, endian);
+    default:
+      return LoadUnaligned<uint64_t>(bytes, endian);
+  }
+}
+
+}  // namespace
+
+std::vector<ChanceHits::Number> ChanceHits::NumbersAt(ByteView bytes,
+                                                      std::span<const FieldSpan> fields,
+                                                      size_t begin, Endian endian) {
+  const size_t end = begin + kWord;
+  size_t covered = 0;
+  std::vector<Number> numbers;
+  for (const FieldSpan& span : fields) {
+    if (span.end <= begin || span.begin >= end || span.info == nullptr) continue;
+    const size_t from = std::max(begin, span.begin), to = std::min(end, span.end);
+    covered += to - from;
+    if (IsAttr(*span.info)) {
+      if (from != begin || to != end) return {};
+      return {{&kAttr, begin - span.begin, LoadNumber(bytes.data() + begin, kWord, endian)}};
+    }
+    if (span.form == FieldForm::kBytes || !IsNoAddress(span.info->sensitivity)) return {};
+    for (size_t at = from - ((from - span.begin) % span.width); at < to; at += span.width) {
+      if (at + span.width > span.end) return {};
+      numbers.push_back({span.info, 0, LoadNumber(bytes.data() + at, span.width, endian)});
+    }
+  }
+  return covered == kWord ? numbers : std::vector<Number>();
+}
+
+void ChanceHits::Add(const Finding& finding, ByteView bytes, std::span<const FieldSpan> fields,
+                     size_t begin, Endian endian) {
+  const std::vector<Number> numbers = NumbersAt(bytes, fields, begin, endian);
+  if (numbers.empty()) return findings_.Add(finding);
+  const auto [held, is_new] = held_.try_emplace({finding.record, numbers}, Held{finding, 0});
+  ++held->second.count;
+  if (!is_new) return;
+  for (const Number& number : numbers) {
+    wanted_.try_emplace(number);
+    wanted_fields_.insert(number.field);
+    wanted_values_.insert(number.value);
+  }
+}
+
+void ChanceHits::See(ByteView bytes, std::span<const FieldSpan> fields, Endian endian) {
+  for (const FieldSpan& span : fields) {
+    if (!wanted_fields_.contains(span.info) || span.form == FieldForm::kBytes) continue;
+    for (size_t at = span.begin; at + span.width <= span.end; at += span.width) {
+      const auto wanted =
+          wanted_.find({span.info, 0, LoadNumber(bytes.data() + at, span.width, endian)});
+      if (wanted != wanted_.end()) wanted->second = true;
+    }
+  }
+}
+
+void ChanceHits::SeeEvents(const perfdata::Reader& reader) {
+  for (const perfdata::Event& event : reader.events().events()) {
+    for (const uint64_t id : event.ids) {
+      if (wanted_values_.contains(id)) wanted_[{&kEventId, 0, id}] = true;
+    }
+    perfdata::Attr attr = event.attr;
+    attr.tail.clear();
+    if (MayHaveAddress(attr.type, pmu_names_)) {
+      attr.config = attr.config1 = attr.config2 = attr.config3 = attr.config4 = 0;
+    }
+    attr.sig_data = 0;
+    ByteWriter out(reader.endian());
+    perfdata::EncodeFields(out, attr, perfdata::WireScope());
+    const std::vector<uint8_t> bytes = out.Take();
+    for (size_t at = 0; at + kWord <= bytes.size(); ++at) {
+      const auto wanted =
+          wanted_.find({&kAttr, at, LoadNumber(bytes.data() + at, kWord, reader.endian())});
+      if (wanted != wanted_.end()) wanted->second = true;
+    }
+  }
+}
+
+class ChanceHits::InPass : public perfdata::RecordSink {
+ public:
+  InPass(const perfdata::Reader& reader, ChanceHits& hits) : reader_(reader), hits_(hits) {}
+  Status OnRecord(const perfdata::RawRecord& raw) override {
+    const Endian endian = reader_.endian();
+    const auto& events = reader_.events().events();
+    const auto event = reader_.events().IndexOf(raw, endian);
+    const perfdata::Attr* attr = event && *event < events.size() ? &events[*event].attr : nullptr;
+    const bool is_sample = raw.record_type() == perfdata::RecordType::kSample;
+    const bool decoded =
+        is_sample
+            ? attr != nullptr && FindFieldsOfSample(raw, *attr, endian, sample_, fields_)
+            : FindFields(raw, attr, endian, NrCpusOf(reader_.features()), fields_).has_value();
+    if (decoded) hits_.See(raw.bytes, fields_.spans(), endian);
+    return {};
+  }
+
+ private:
+  const perfdata::Reader& reader_;
+  ChanceHits& hits_;
+  perfdata::Sample sample_;
+  FieldSpans fields_;
+};
+
+bool ChanceHits::WasInIn(const std::vector<Number>& numbers) const {
+  return std::ranges::all_of(numbers, [&](const Number& number) {
+    const auto is_seen = [&](const Number& wanted) {
+      const auto found = wanted_.find(wanted);
+      return found != wanted_.end() && found->second;
+    };
+    return is_seen(number) || (number.field->sensitivity == Sensitivity::kNone &&
+                               is_seen({&kEventId, 0, number.value}));
+  });
+}
+
+Status ChanceHits::Resolve() {
+  if (held_.empty()) return {};
+  TRY_ASSIGN(const RereadableRecording::Opened input, in_.Open());
+  const perfdata::Reader& reader = *input.reader;
+  InPass pass(reader, *this);
+  TRY(input.reader->ReadAll(pass));
+  FieldSpans fields;
+  for (const auto& [feature, bytes] : reader.features().raw) {
+    const uint32_t nr_cpus = NrCpusOf(reader.features());
+    if (FindFieldsOfFeature(feature, bytes, reader.endian(), nr_cpus, fields)) {
+      See(bytes, fields.spans(), reader.endian());
+    }
+  }
+  SeeEvents(reader);
+  for (const auto& [where, held] : held_) {
+    if (!WasInIn(where.second)) findings_.Add(held.first, held.count);
+  }
+  held_.clear();
+  wanted_.clear();
+  wanted_fields_.clear();
+  wanted_values_.clear();
+  return {};
+}
+
+}  // namespace stackreel::anonymize

@@ -1,0 +1,42 @@
+// Verification kind (e): texts that a level hides.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "anonymize/fake_leaks.h"
+#include "anonymize/verify.h"
+
+namespace stackreel::anonymize {
+namespace {
+
+using namespace fake;  // NOLINT(google-build-using-namespace): what tests of verification are made
+                       // of
+
+class VerifyTextEach : public VerifyEach {};
+INSTANTIATE_TEST_SUITE_P(All, VerifyTextEach, kEach);
+
+TEST_P(VerifyTextEach, TextsOfTheLevelAreFound) {
+  const std::vector<std::string> words = {"perf",       "record",          "-g", "-F",
+                                          "4000",       "/home/ilse/prog", "-e", "cycles:u",
+                                          "--secret-x", "[kernel.kal"};
+  Leak leak;
+  leak.features[static_cast<uint32_t>(Feature::kCmdline)] =
+      perfdata::EncodeStringList(words, endian());
+  VerifyOptions options;
+  options.level = Level::kIdentity;
+  std::vector<std::string> found;
+  for (const Finding& f : Of(leak, leak, options).findings) {
+    if (f.kind == FindingKind::kText) found.push_back(f.value);
+  }
+  EXPECT_THAT(found,
+              testing::UnorderedElementsAre("\"sekrithost\"", "\"ilse\"", "\"/home/ilse/prog\""));
+  options.level = Level::kAddresses;
+  options.denied = {"secret"};
+  const Verdict denied = Of(leak, leak, options);
+  ASSERT_EQ(denied.found, 1);
+  EXPECT_EQ(denied.findings[0].kind, FindingKind::kText);
+  options.denied = {"secre"};  // a part of a word
+  EXPECT_TRUE(Of(leak, leak, options).clean());
+}
+
+}  // namespace
+}  // namespace stackreel::anonymize
