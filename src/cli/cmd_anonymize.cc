@@ -1,5 +1,7 @@
 // stackreel anonymize: a recording that can be given away. inject --aslr is perf's spelling of it.
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <memory>
 #include <optional>
@@ -230,8 +232,20 @@ Result<int> AnonymizeCommand::Run(const GlobalOptions& global) {
   return VerifyOnly(global);
 }
 
+// The output replaces what has its name; the recording that is read shall not be lost by that.
+Status CheckIsAnother(const std::string& input, const std::string& output) {
+  struct stat from = {}, to = {};
+  if (output == "-" || stat(output.c_str(), &to) != 0 || !S_ISREG(to.st_mode)) return {};
+  const int got = input == "-" ? fstat(STDIN_FILENO, &from) : stat(input.c_str(), &from);
+  if (got != 0 || from.st_dev != to.st_dev || from.st_ino != to.st_ino) return {};
+  return Fail(Error(ErrorKind::kUsage,
+                    fmt::format("{} is the recording that is read, and would be replaced", output))
+                  .WithCure("write to another file"));
+}
+
 Result<int> AnonymizeCommand::Make(const GlobalOptions& global) {
   TRY(search_.Check());
+  TRY(CheckIsAnother(input_, output_));
   TRY_ASSIGN(const anonymize::Key key, ReadKey());
   TRY_ASSIGN(const RecordingFiles files, OpenRereadableFiles(input_));
   const anonymize::RereadableRecording recording(*files.sources.front(), files.parts());
