@@ -11,6 +11,9 @@ namespace stackreel::x86 {
 // A relocated piece is as short as whole instructions allow to cover a 5-byte jump: at most
 // 4 bytes before its last instruction begins, and that one is at most 15 bytes long.
 inline constexpr size_t kMaxRelocatedLength = 4 + 15;
+// What its copy takes at most: the longest that short instructions before the last, and the last,
+// can become (relocate.cc), and some.
+inline constexpr size_t kMaxCopyLength = 64;
 
 // old offset → new offset, one entry an instruction and one for the end of the piece. Never byte by
 // byte: a relocated instruction can be longer than the original (a short jump becomes a near one),
@@ -19,6 +22,12 @@ inline constexpr size_t kMaxRelocatedLength = 4 + 15;
 //
 //   original   |push rbp|mov rbp,rsp|jz +8   |        offsets 0, 1, 4, 6
 //   relocated  |push rbp|mov rbp,rsp|jz +....|jmp …   offsets 0, 1, 4, 10
+//
+// A boundary of the copy counts only where the copy of an original instruction begins. Some copies
+// are several instructions (see relocate.h), and between those lies no state that the original ever
+// has. So a thread can always be moved from the original to the copy (To), and back (From) only
+// from a boundary that counts; elsewhere in the copy it must first run on, at most two
+// instructions. Unpatching moves nobody back: the copy stays for good.
 class RelocationMap {
  public:
   struct Entry {
