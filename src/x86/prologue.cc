@@ -8,8 +8,8 @@
 namespace stackreel::x86 {
 namespace {
 
-// gcc -pg calls mcount after it has made the frame: push rbp; mov rbp, rsp; sub rsp, …; and more.
-constexpr size_t kProfilingCallWithin = 8;  // instructions
+// -pg without -mfentry calls mcount after the frame is made and registers are saved.
+constexpr size_t kProfilingCallWithin = 32;  // instructions
 constexpr uint8_t kSledLength = 11;
 constexpr uint64_t kNumberOfSigreturn = 15;
 
