@@ -4,13 +4,14 @@
 #include <array>
 #include <utility>
 
+#include "base/check.h"
 #include "patch/quiesce.h"
 
 namespace stackreel::patch {
 namespace {
 
-SiteState StateBefore(Direction direction) {
-  return direction == Direction::kPatch ? SiteState::kOriginal : SiteState::kPatched;
+bool MayHoldTrap(const Site& site) {
+  return site.kind == SiteKind::kTrap || SwitchesByTrap(site.kind);
 }
 
 }  // namespace
@@ -40,16 +41,18 @@ TrapEntry EntryToStub(const Site& site) {
 }
 TrapEntry EntryToOutOfLine(const Site& site) { return {site.address, site.out_of_line, Avma(0)}; }
 
-Execution::Execution(std::vector<const Site*> sites, Direction direction, SwitchMode mode,
-                     std::vector<TrapEntry> standing)
-    : Execution(sites, MakePlan(sites, direction, mode), std::move(standing)) {}
+Execution::Execution(std::vector<const Site*> sites, std::vector<SiteState> known,
+                     Direction direction, SwitchMode mode, std::vector<TrapEntry> standing)
+    : Execution(sites, std::move(known), MakePlan(sites, direction, mode), std::move(standing)) {}
 
-Execution::Execution(std::vector<const Site*> sites, Plan plan, std::vector<TrapEntry> standing)
+Execution::Execution(std::vector<const Site*> sites, std::vector<SiteState> known, Plan plan,
+                     std::vector<TrapEntry> standing)
     : sites_(std::move(sites)),
       standing_(std::move(standing)),
       plan_(std::move(plan)),
       progress_(sites_.size()),
-      states_(sites_.size(), StateBefore(plan_.direction)) {
+      states_(std::move(known)) {
+  CHECK(states_.size() == sites_.size());
   SkipIdle();
 }
 
@@ -91,7 +94,11 @@ void Execution::Advance(const Process& process) {
     case StepKind::kResume:
       stopped_ = false;
       // The sites are as they are; that threads could not be let go is the whole news.
-      if (auto resumed = process.threads->Resume(); !resumed && !error_) error_ = resumed.error();
+      if (auto resumed = process.threads->Resume(); resumed) {
+        NoteSynced();
+      } else if (!error_) {
+        error_ = std::move(resumed.error());
+      }
       break;
   }
   SkipIdle();
@@ -127,7 +134,7 @@ bool Execution::IsIdle(const Step& step) const {
       return false;
     }
     case StepKind::kSync:
-      return !unsynced_;
+      return std::ranges::none_of(progress_, [](const Progress& p) { return p.unsynced; });
     case StepKind::kClearOut:
       return !active();
     // What stands is published even if no site is left: sites that were given up may have entries.
@@ -161,7 +168,7 @@ void Execution::Check(const Process& process, const Step& step) {
   if (plan_.direction == Direction::kUnpatch) {
     if (form == MemoryForm::kPatched) return;
     // An execution has died, and not all cores may know what it has stored last.
-    unsynced_ = true;
+    progress_[step.site].unsynced = true;
     if (form == MemoryForm::kOriginal) return Leave(step.site, SiteState::kOriginal);
     progress_[step.site].halfway = true;
     past_first_round_ = plan_.mode == SwitchMode::kTrap;
@@ -204,8 +211,8 @@ void Execution::Write(const Process& process, const Step& step) {
   }
   auto written = process.memory->Write(site.begin() + RangeOf(site, step.part).offset,
                                        BytesOf(site, step.part, step.form));
-  unsynced_ = true;
   Progress& p = progress_[step.site];
+  p.unsynced = true;
   const Held held = written ? static_cast<Held>(step.form) : Held::kUnknown;
   switch (step.part) {
     case Part::kHead:
@@ -229,22 +236,16 @@ void Execution::Write(const Process& process, const Step& step) {
 
 void Execution::Sync(const Process& process) {
   auto synced = process.cores->Sync();
-  if (synced) {
-    unsynced_ = false;
-    return;
+  if (synced) return NoteSynced();
+  if (phase_ == Phase::kForward) return Fail(std::move(synced.error()));
+  // Nothing may be stored on top of what cores may not have seen.
+  for (size_t i = 0; i < sites_.size(); ++i) {
+    if (progress_[i].active) Leave(i, StateOf(i));
   }
-  switch (phase_) {
-    case Phase::kForward:
-      return Fail(std::move(synced.error()));
-    // One byte each was stored back, and nothing more will be: cores see it sooner or later.
-    case Phase::kSteppingBack:
-      return;
-    // Each site stays as it is: nothing may be stored on top of what cores may not have seen.
-    case Phase::kToOriginal:
-      for (size_t i = 0; i < sites_.size(); ++i) {
-        if (progress_[i].active) Leave(i, StateOf(i));
-      }
-  }
+}
+
+void Execution::NoteSynced() {
+  for (Progress& p : progress_) p.unsynced = false;
 }
 
 std::vector<const Site*> Execution::ActiveSites(std::vector<size_t>& indices) const {
@@ -290,13 +291,13 @@ std::vector<TrapEntry> Execution::Entries(TrapEntries entries) const {
   for (size_t i = 0; i < sites_.size(); ++i) {
     const Site& site = *sites_[i];
     if (entries != TrapEntries::kStanding && progress_[i].active) {
-      if (site.kind != SiteKind::kTrap && !SwitchesByTrap(site.kind)) continue;
+      if (!MayHoldTrap(site)) continue;
       const bool to_stub = entries == TrapEntries::kToStub || site.kind == SiteKind::kTrap;
       all.push_back(to_stub ? EntryToStub(site) : EntryToOutOfLine(site));
       continue;
     }
-    const SiteState state = progress_[i].active ? StateOf(i) : states_[i];
-    if (state == SiteState::kStuck) all.push_back(EntryToOutOfLine(site));
+    const SiteState state = FinalState(i);
+    if (state == SiteState::kStuck && MayHoldTrap(site)) all.push_back(EntryToOutOfLine(site));
     if (state == SiteState::kPatched && site.kind == SiteKind::kTrap) {
       all.push_back(EntryToStub(site));
     }
@@ -322,6 +323,19 @@ SiteState Execution::StateOf(size_t i) const {
     return SiteState::kPatched;
   }
   return SiteState::kStuck;
+}
+
+// Cores that do not know of a site's last store may meet a trap there.
+SiteState Execution::FinalState(size_t i) const {
+  const SiteState state = progress_[i].active ? StateOf(i) : states_[i];
+  if (!progress_[i].unsynced) return state;
+  switch (state) {
+    case SiteState::kModified:
+    case SiteState::kGone:
+      return state;
+    default:
+      return SiteState::kStuck;
+  }
 }
 
 void Execution::Leave(size_t i, SiteState state) {
@@ -350,7 +364,7 @@ void Execution::Fail(Error error) {
   for (size_t i = 0; i < sites_.size(); ++i) {
     Progress& p = progress_[i];
     p.deferred = false;
-    if (p.active && !p.checked) Leave(i, StateBefore(plan_.direction));
+    if (p.active && !p.checked) Leave(i, states_[i]);
   }
   if (past_first_round_) {
     phase_ = Phase::kToOriginal;
@@ -382,7 +396,7 @@ void Execution::StepBack() {
 
 void Execution::Finish() {
   for (size_t i = 0; i < sites_.size(); ++i) {
-    if (progress_[i].active) Leave(i, StateOf(i));
+    Leave(i, FinalState(i));
   }
 }
 
@@ -392,12 +406,12 @@ void Execution::AppendKey(std::vector<uint8_t>& key) const {
   key.push_back(static_cast<uint8_t>(plan_.mode));
   key.push_back(static_cast<uint8_t>(at_));
   key.push_back(static_cast<uint8_t>(at_ >> 8));
-  key.push_back(static_cast<uint8_t>(past_first_round_ << 2 | unsynced_ << 1 | stopped_));
+  key.push_back(static_cast<uint8_t>(past_first_round_ << 1 | stopped_));
   key.push_back(static_cast<uint8_t>(published_ << 1 | error_.has_value()));
   for (size_t i = 0; i < sites_.size(); ++i) {
     const Progress& p = progress_[i];
-    key.push_back(
-        static_cast<uint8_t>(p.active << 3 | p.checked << 2 | p.deferred << 1 | p.halfway));
+    key.push_back(static_cast<uint8_t>(p.unsynced << 4 | p.active << 3 | p.checked << 2 |
+                                       p.deferred << 1 | p.halfway));
     key.push_back(static_cast<uint8_t>(p.head));
     key.push_back(static_cast<uint8_t>(p.tail));
     key.push_back(static_cast<uint8_t>(p.aside));

@@ -28,7 +28,7 @@ class CodeMemory {
   virtual Status Read(Avma at, std::span<uint8_t> out) = 0;
   // One store as cores see it only where `bytes` is one byte; else cores may see any mixture of
   // bytes until the next Sync. (Nor are two aligned bytes one store: the kernel copies them one by
-  // one.) When it fails, any of the bytes may have been stored.
+  // one.) When it fails, any of the bytes may have been stored; all or none within a page.
   virtual Status Write(Avma at, ByteView bytes) = 0;
 };
 
@@ -57,8 +57,8 @@ class Threads {
   // if a thread does not answer in time, that is each site it could be in.
   virtual Result<std::vector<size_t>> ClearOut(std::span<const Site* const> sites, Form inside) = 0;
   // Stops them all until Resume. If it fails, none is left stopped. Between the two ClearOut finds
-  // them stopped. A thread that goes on after a stop, for whatever reason, has left the kernel
-  // since.
+  // them stopped. A thread that goes on after a stop, be it that the tracer died or that Sync
+  // fails, has been scheduled and left the kernel since, so it fetches what memory holds.
   virtual Status Stop() = 0;
   virtual Status Resume() = 0;
 };
@@ -86,8 +86,8 @@ enum class SiteState : uint8_t {
   kDeferred,   // wanted patched, left original: a thread was inside and could not be moved
   kAsideLeft,  // runs as the original, but a thread is on the landing, so the rest is still there
   kModified,   // left alone: memory was neither the original nor what we had written
-  kStuck,      // a step failed and so did undoing it: the trap stays, and so does its entry, which
-               // makes the site act as the original
+  kStuck,      // a step failed and so did undoing it: a trap may be met, and its entry stays, which
+               // makes the site act as the original. Unpatching it again may help
   kGone,       // its memory is not mapped any more
 };
 [[nodiscard]] std::string_view ToString(SiteState state);
@@ -101,15 +101,17 @@ enum class SiteState : uint8_t {
 //
 // When a step fails, what was done is undone. Patching ends with every site original, or kStuck
 // where undoing failed too. So does unpatching, but for a failure before any tail is written, which
-// leaves every site patched.
+// leaves every site as it was.
 class Execution {
  public:
   // `sites` are sorted by begin(), do not overlap, passed CheckSite, and RefusedBy is silent.
+  // `known` are their states; kStuck for a site that another process has left in a state unknown.
   // `standing` are the entries of traps at other sites; they stay published throughout.
-  Execution(std::vector<const Site*> sites, Direction direction, SwitchMode mode,
-            std::vector<TrapEntry> standing);
+  Execution(std::vector<const Site*> sites, std::vector<SiteState> known, Direction direction,
+            SwitchMode mode, std::vector<TrapEntry> standing);
   // The same with a plan that is not MakePlan's.
-  Execution(std::vector<const Site*> sites, Plan plan, std::vector<TrapEntry> standing);
+  Execution(std::vector<const Site*> sites, std::vector<SiteState> known, Plan plan,
+            std::vector<TrapEntry> standing);
 
   // The next step, null if there is none. Steps that have become idle are passed over.
   [[nodiscard]] const Step* next() const;
@@ -133,7 +135,8 @@ class Execution {
     bool active = true;  // else it is left alone from here on, its state is final
     bool checked = false;
     bool deferred = false;
-    bool halfway = false;  // as an execution that died left it
+    bool halfway = false;   // as an execution that died left it
+    bool unsynced = false;  // stored to since the last sync
     Held head = Held::kUnknown;
     Held tail = Held::kUnknown;
     Held aside = Held::kUnknown;
@@ -156,6 +159,8 @@ class Execution {
   [[nodiscard]] std::vector<const Site*> ActiveSites(std::vector<size_t>& indices) const;
   [[nodiscard]] std::vector<TrapEntry> Entries(TrapEntries entries) const;
   [[nodiscard]] SiteState StateOf(size_t i) const;
+  [[nodiscard]] SiteState FinalState(size_t i) const;
+  void NoteSynced();
   void Leave(size_t i, SiteState state);
   void NoteForms(size_t i, ByteView memory);
   void Fail(Error error);
@@ -168,7 +173,6 @@ class Execution {
   size_t at_ = 0;
   Phase phase_ = Phase::kForward;
   bool past_first_round_ = false;
-  bool unsynced_ = false;
   bool stopped_ = false;
   bool published_ = false;
   std::vector<Progress> progress_;

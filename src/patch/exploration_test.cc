@@ -23,8 +23,13 @@ class SimProcess : public CodeMemory,
                    public Threads,
                    public Journal {
  public:
-  SimProcess(SimMachine& machine, SimState& state, size_t cores_synced, Failing failing)
-      : machine_(machine), state_(state), cores_synced_(cores_synced), failing_(failing) {}
+  SimProcess(SimMachine& machine, SimState& state, size_t cores_synced, Failing failing,
+             bool resume_serialises = false)
+      : machine_(machine),
+        state_(state),
+        cores_synced_(cores_synced),
+        failing_(failing),
+        resume_serialises_(resume_serialises) {}
 
   [[nodiscard]] Process process() { return {this, this, this, this, this}; }
 
@@ -68,6 +73,7 @@ class SimProcess : public CodeMemory,
   }
   Status Resume() override {
     state_.stopped = 0;
+    if (resume_serialises_) machine_.Sync(state_);
     return failing_ == Failing::kNo ? Status() : Failed();
   }
   Status Keep(std::span<const Site* const>) override {
@@ -85,6 +91,7 @@ class SimProcess : public CodeMemory,
   SimState& state_;
   size_t cores_synced_;
   Failing failing_;
+  bool resume_serialises_;
 };
 
 struct Hash {
@@ -157,7 +164,8 @@ class Explorer {
       : program_(program), options_(options), machine_(program) {
     for (const Site& site : program.sites()) sites_.push_back(&site);
     std::ranges::sort(sites_, {}, &Site::begin);
-    executions_.emplace_back(sites_, Plan{}, std::vector<TrapEntry>{});  // 0: none
+    executions_.emplace_back(sites_, std::vector<SiteState>(sites_.size()), Plan{},
+                             std::vector<TrapEntry>{});  // 0: none
   }
 
   Exploration Run() {
@@ -225,8 +233,13 @@ class Explorer {
     }
     state.direction = static_cast<uint8_t>(direction == Direction::kPatch ? Direction::kUnpatch
                                                                           : Direction::kPatch);
+    std::vector<SiteState> known;
+    for (const Site* site : sites_) {
+      const uint8_t there = state.site_state[site->function];
+      known.push_back(there == kSimBusy ? SiteState::kStuck : static_cast<SiteState>(there));
+    }
     state.site_state.fill(kSimBusy);
-    Execution execution(sites_, std::move(plan), {});
+    Execution execution(sites_, std::move(known), std::move(plan), {});
     AdvanceTo(state, std::move(execution), Failing::kNo, /*begin=*/true);
   }
 
@@ -243,7 +256,7 @@ class Explorer {
       AdvanceTo(failing, execution, Failing::kNothingDone);
       if (step.kind != StepKind::kWrite) continue;
       AdvanceTo(failing, execution, Failing::kDone);
-      AdvanceTo(failing, execution, Failing::kHalfDone);
+      if (options_.mode == SwitchMode::kTrap) AdvanceTo(failing, execution, Failing::kHalfDone);
     }
   }
 
@@ -258,7 +271,7 @@ class Explorer {
     while (execution.next() != nullptr && !(taken && visible(*execution.next()))) {
       const Failing now = visible(*execution.next()) ? failing : Failing::kNo;
       taken = taken || visible(*execution.next());
-      SimProcess sim(machine_, state, options_.cores_synced, now);
+      SimProcess sim(machine_, state, options_.cores_synced, now, options_.failures);
       execution.Advance(sim.process());
     }
     last_ = {at_, static_cast<uint16_t>(Intern(execution)), kExecutor,
@@ -288,6 +301,7 @@ class Explorer {
 
   void Finish(SimState& state, const Execution& execution) {
     const bool failed = execution.error().has_value();
+    const bool patching = state.direction == static_cast<uint8_t>(Direction::kUnpatch);
     for (size_t i = 0; i < sites_.size(); ++i) {
       const SiteState site = execution.states()[i];
       state.site_state[sites_[i]->function] = static_cast<uint8_t>(site);
@@ -315,22 +329,18 @@ class Explorer {
     if (failed) {
       ++result_.failed;
       state.direction = static_cast<uint8_t>(Direction::kUnpatch);
-      CheckWhole(execution);
+      if (execution.undoing() && patching) CheckUndone(execution);
     }
     if (state.failures == 2) state.failures = 1;
     state.execution = 0;
     Add(state, last_);
   }
 
-  // A batch that failed has left all of its sites original, or all patched; or stuck.
-  void CheckWhole(const Execution& execution) {
-    bool original = false;
-    bool patched = false;
+  // A patch that failed has left no site patched.
+  void CheckUndone(const Execution& execution) {
     for (const SiteState state : execution.states()) {
-      patched = patched || state == SiteState::kPatched;
-      original = original || (state != SiteState::kPatched && state != SiteState::kStuck);
+      if (state == SiteState::kPatched) machine_.Violate("a failed patch was left half done");
     }
-    if (original && patched) machine_.Violate("a failed batch was left half done");
   }
 
   void Kill(SimState state) {
@@ -350,7 +360,8 @@ class Explorer {
   }
 
   void CopySlots(SimState& state, auto&& byte) {
-    for (size_t i = kSimOutOfLine - kSimBase; i < kSimSize; ++i) state.memory[i] = byte(i);
+    for (size_t i = kSimOutOfLine - kSimBase; i < kSimEndOfSlots - kSimBase; ++i)
+      state.memory[i] = byte(i);
   }
 
   void FreeSlots(SimState state) {
@@ -359,7 +370,7 @@ class Explorer {
       if (state.site_state[site->function] != static_cast<uint8_t>(SiteState::kOriginal)) return;
     }
     const bool met = SimMachine::MayMeet(state, program_.threads().size(), kSimOutOfLine,
-                                         kSimBase + kSimSize - kSimOutOfLine);
+                                         kSimEndOfSlots - kSimOutOfLine);
     if (met && !options_.frees_early) return;
     ++result_.freed;
     CopySlots(state, [](size_t) { return kSimFreed; });
@@ -376,8 +387,9 @@ class Explorer {
       const MemoryForm form = Assess(*site, memory);
       const uint8_t known = state.site_state[site->function];
       const auto is = [&](SiteState s) { return known == static_cast<uint8_t>(s); };
-      const bool right = is(SiteState::kPatched)     ? form == MemoryForm::kPatched
-                         : is(SiteState::kAsideLeft) ? form == MemoryForm::kAsideLeft
+      const bool right = is(SiteState::kPatched) ? form == MemoryForm::kPatched
+                         : is(SiteState::kAsideLeft)
+                             ? form == MemoryForm::kAsideLeft || form == MemoryForm::kOriginal
                          : is(SiteState::kOriginal) || is(SiteState::kDeferred)
                              ? form == MemoryForm::kOriginal
                              : form != MemoryForm::kForeign;
@@ -444,7 +456,7 @@ class Explorer {
   const ExplorationOptions& options_;
   SimMachine machine_;
   std::vector<const Site*> sites_;
-  std::vector<Execution> executions_;
+  std::deque<Execution> executions_;  // references stay good
   std::map<std::vector<uint8_t>, size_t> ids_;
   std::deque<SimState> queue_;
   Visited visited_;

@@ -11,6 +11,7 @@ namespace stackreel::patch {
 namespace {
 
 constexpr int kRounds = 4;
+constexpr uint64_t kPageSize = 4096;
 
 // One store of a kind's switching, in the round it belongs to.
 struct Store {
@@ -44,7 +45,8 @@ constexpr Store kUnpatchByTrap[] = {
 constexpr Store kPatchByByte[] = {{0, kAside, kPatched}, {1, kHead, kPatched}};
 constexpr Store kUnpatchByByte[] = {{0, kHead, kOriginal}, {3, kAside, kOriginal}};
 constexpr Store kPatchStopped[] = {{0, kAside, kPatched}, {1, kBranch, kPatched}};
-constexpr Store kUnpatchStopped[] = {{0, kBranch, kOriginal}, {1, kAside, kOriginal}};
+constexpr Store kUnpatchStopped[] = {
+    {0, kBranch, kOriginal}, {0, kBranch, kOriginal, kDeferred}, {1, kAside, kOriginal}};
 
 // Undoing the first round. The aside is out of reach while the head is the original's.
 constexpr Store kBackToOriginal[] = {{0, kHead, kOriginal}, {0, kAside, kOriginal}};
@@ -94,11 +96,12 @@ class PlanBuilder {
   // True if there was anything to write.
   bool Round(int round, auto&& stores_of) {
     const size_t before = plan_.steps.size();
+    const Form from = plan_.direction == Direction::kPatch ? Form::kOriginal : Form::kPatched;
     for (uint32_t i = 0; i < sites_.size(); ++i) {
       const Site& site = *sites_[i];
       for (const Store& store : stores_of(site)) {
         if (store.round != round || RangeOf(site, store.part).length == 0) continue;
-        if (store.only == kDeferred && !NeedsClearing(site, Form::kOriginal)) continue;
+        if (store.only == kDeferred && !NeedsClearing(site, from)) continue;
         plan_.steps.push_back({.kind = StepKind::kWrite,
                                .site = i,
                                .part = store.part,
@@ -207,7 +210,11 @@ Plan MakeStepBack(std::span<const Site* const> sites, const Plan& undone) {
 }
 
 std::optional<Refusal> RefusedBy(const Site& site, SwitchMode mode) {
-  if (mode == SwitchMode::kStopped && site.kind == SiteKind::kTrap) return Refusal::kTrapBlocked;
+  if (mode == SwitchMode::kTrap) return std::nullopt;
+  if (site.kind == SiteKind::kTrap) return Refusal::kTrapBlocked;
+  const PartRange branch = RangeOf(site, Part::kBranch);
+  const uint64_t first = site.begin().value + branch.offset;
+  if (first / kPageSize != (first + branch.length - 1) / kPageSize) return Refusal::kCrossesPage;
   return std::nullopt;
 }
 

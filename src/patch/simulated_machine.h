@@ -34,6 +34,7 @@ inline constexpr uint16_t kSimBase = 0x4000;
 inline constexpr size_t kSimSize = 0x100;
 // From here on is what was mapped for patching: stubs, relocated code.
 inline constexpr uint16_t kSimOutOfLine = 0x4080;
+inline constexpr uint16_t kSimEndOfSlots = 0x40f0;  // what is behind stays
 inline constexpr size_t kSimMaxThreads = 3;
 inline constexpr size_t kSimMaxStores = 32;
 

@@ -138,6 +138,8 @@ std::string_view ToString(Refusal refusal) {
       return "shadow stack";
     case Refusal::kTrapBlocked:
       return "trap signal blocked";
+    case Refusal::kCrossesPage:
+      return "crosses a page";
     case Refusal::kNot64Bit:
       return "32-bit";
     case Refusal::kModified:

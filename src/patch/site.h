@@ -38,6 +38,7 @@ enum class Refusal : uint8_t {
   kNotWritable,         // the module's code cannot be written
   kShadowStack,         // what would need a changed return address
   kTrapBlocked,         // a thread blocks SIGTRAP, and the site can only be patched by a trap
+  kCrossesPage,         // threads must be stopped, and one write could store a part of the branch
   kNot64Bit,            // 32-bit code
   kModified,            // memory differs from the file: someone else's hook, a uprobe
   kOverlap,             // shares bytes with another site
