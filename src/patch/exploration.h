@@ -18,6 +18,7 @@ struct ExplorationOptions {
   bool failures = false;     // any one step may fail: that one only, or it and all that follow
   bool frees = false;        // after unpatching, out-of-line code is freed when nobody can meet it
   bool frees_early = false;  // … or whenever
+  bool forgets_entries = false;  // the trap table is emptied when the first sync has been done
   size_t cores_synced = kSimMaxThreads;  // a sync that does not reach all
   // What is done to each plan before it is executed.
   std::function<void(Plan&)> change = {};

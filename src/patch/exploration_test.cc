@@ -23,13 +23,9 @@ class SimProcess : public CodeMemory,
                    public Threads,
                    public Journal {
  public:
-  SimProcess(SimMachine& machine, SimState& state, size_t cores_synced, Failing failing,
-             bool resume_serialises = false)
-      : machine_(machine),
-        state_(state),
-        cores_synced_(cores_synced),
-        failing_(failing),
-        resume_serialises_(resume_serialises) {}
+  SimProcess(SimMachine& machine, SimState& state, const ExplorationOptions& options,
+             Failing failing)
+      : machine_(machine), state_(state), options_(options), failing_(failing) {}
 
   [[nodiscard]] Process process() { return {this, this, this, this, this}; }
 
@@ -48,7 +44,8 @@ class SimProcess : public CodeMemory,
   }
   Status Sync() override {
     if (failing_ != Failing::kNo) return Failed();
-    machine_.Sync(state_, cores_synced_);
+    machine_.Sync(state_, options_.cores_synced);
+    if (options_.forgets_entries) machine_.Publish(state_, {});
     return {};
   }
   Status Publish(std::span<const TrapEntry> entries) override {
@@ -73,7 +70,8 @@ class SimProcess : public CodeMemory,
   }
   Status Resume() override {
     state_.stopped = 0;
-    if (resume_serialises_) machine_.Sync(state_);
+    // So Threads::Stop promises; but it is not relied on where nothing fails.
+    if (options_.failures) machine_.Sync(state_);
     return failing_ == Failing::kNo ? Status() : Failed();
   }
   Status Keep(std::span<const Site* const>) override {
@@ -89,9 +87,8 @@ class SimProcess : public CodeMemory,
 
   SimMachine& machine_;
   SimState& state_;
-  size_t cores_synced_;
+  const ExplorationOptions& options_;
   Failing failing_;
-  bool resume_serialises_;
 };
 
 struct Hash {
@@ -271,7 +268,7 @@ class Explorer {
     while (execution.next() != nullptr && !(taken && visible(*execution.next()))) {
       const Failing now = visible(*execution.next()) ? failing : Failing::kNo;
       taken = taken || visible(*execution.next());
-      SimProcess sim(machine_, state, options_.cores_synced, now, options_.failures);
+      SimProcess sim(machine_, state, options_, now);
       execution.Advance(sim.process());
     }
     last_ = {at_, static_cast<uint16_t>(Intern(execution)), kExecutor,
@@ -303,7 +300,11 @@ class Explorer {
     const bool failed = execution.error().has_value();
     const bool patching = state.direction == static_cast<uint8_t>(Direction::kUnpatch);
     for (size_t i = 0; i < sites_.size(); ++i) {
-      const SiteState site = execution.states()[i];
+      SiteState site = execution.states()[i];
+      // A changed plan's executor is not asked whether all went well.
+      if (options_.change && !failed && site == SiteState::kStuck) {
+        site = patching ? SiteState::kPatched : SiteState::kOriginal;
+      }
       state.site_state[sites_[i]->function] = static_cast<uint8_t>(site);
       switch (site) {
         case SiteState::kPatched:
@@ -345,7 +346,7 @@ class Explorer {
 
   void Kill(SimState state) {
     ++result_.killed;
-    SimProcess sim(machine_, state, kSimMaxThreads, Failing::kNo);
+    SimProcess sim(machine_, state, options_, Failing::kNo);
     sim.EndClearing();
     if (state.stopped != 0) {
       // They have been in the kernel since (see Threads::Stop).

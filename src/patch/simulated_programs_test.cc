@@ -120,7 +120,7 @@ void AddF(SimProgram& program, std::string_view name) {
                        shape);
   }
   if (name == "padding" || name == "padding-2") {
-    program.Code(kPaddingOfF, {"0f 1f 44 00 00"});
+    program.Code(kPaddingOfF, {"cc", "cc", "cc", "cc", "cc"});
     const bool two = name == "padding-2";
     Shape shape = {.kind = SiteKind::kPadding, .before = kBranchLength};
     const uint16_t end = two ? program.Code(kF, {"55", "5d"}) : program.Code(kF, {"31 c0"});
