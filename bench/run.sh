@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Ratios against peers, each pair in one run; then the micro-benchmarks. See bench/README.md.
-# usage: bench/run.sh [analyze] [record] [micro]     (all three unless said)
+# usage: bench/run.sh [analyze] [anonymize] [record] [micro]     (all four unless said)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 stackreel=$PWD/build/release/src/cli/stackreel
@@ -10,6 +10,8 @@ mkdir -p "$out"
 
 make_programs() {
   [ -x "$out/deep" ] || g++ -O2 -g -fomit-frame-pointer -pthread bench/programs/deep.cc -o "$out/deep"
+  [ -x "$out/deep_fp" ] ||
+    g++ -O2 -g -fno-omit-frame-pointer -pthread bench/programs/deep.cc -o "$out/deep_fp"
   [ -f "$out/nomask.so" ] || gcc -O2 -shared -fPIC bench/programs/nomask.c -o "$out/nomask.so"
 }
 
@@ -71,6 +73,36 @@ analyze() {
   rm -f "$out/large.data"
 }
 
+# Against perf inject, which passes the same file through; with stacks against our script.
+anonymize() {
+  local fp="perf record -q -e cpu-clock --call-graph fp" plain="perf record -q -e cpu-clock"
+  [ -f "$out/chains.data" ] ||
+    $fp -F 15000 -o "$out/chains.data" -- "$out/deep_fp" 14 3 2 >/dev/null
+  [ -f "$out/short_chains.data" ] ||
+    $fp -F 9999 -o "$out/short_chains.data" -- "$out/deep_fp" 14 1 2 >/dev/null
+  [ -f "$out/plain.data" ] ||
+    $plain -F 15000 -o "$out/plain.data" -- "$out/deep_fp" 14 1 2 >/dev/null
+  [ -f "$out/system.data" ] ||
+    $plain -a -g -F 4999 -o "$out/system.data" -- "$out/deep_fp" 14 1 2 >/dev/null ||
+    rm -f "$out/system.data"  # not everybody may
+  local file how
+  for file in chains short_chains plain system; do
+    [ -f "$out/$file.data" ] || continue
+    for how in "--no-verify" ""; do
+      bench/ratio.py --runs "$runs" --name "anonymize $how $file.data, perf inject" \
+        "$stackreel anonymize $how $out/$file.data -o $out/anonymized" \
+        "perf inject -i $out/$file.data -o $out/injected"
+    done
+  done
+  perf_recording long8.data 8192 4999 "$out/deep" 20 1 1
+  for how in "--no-verify" ""; do
+    bench/ratio.py --runs "$runs" --name "anonymize $how long8.data, script" \
+      "$stackreel anonymize $how $out/long8.data -o $out/anonymized" \
+      "$stackreel script -F ip,sym -i $out/long8.data"
+  done
+  rm -f "$out/anonymized" "$out/injected" "$out/injected.old"
+}
+
 record() {
   local bytes
   for bytes in 32768 65528; do
@@ -96,5 +128,5 @@ micro() {
 }
 
 make_programs
-if [ $# -eq 0 ]; then set -- analyze record micro; fi
+if [ $# -eq 0 ]; then set -- analyze anonymize record micro; fi
 for part in "$@"; do "$part"; done

@@ -223,17 +223,14 @@ uint64_t Remap::PlainData(uint64_t address) const {
   return collected_.features.arch == "x86_64" ? StripTagX86(address) : address;
 }
 
-uint64_t Remap::Code(SpaceId space, uint64_t address) {
-  address = PlainCode(address);
+uint64_t Remap::CodeOfNewPage(SpaceId space, uint64_t address) {
   if (address == 0) return 0;
-  constexpr unsigned kPageShift = 12;
-  const uint64_t number = address >> kPageShift;
-  MovedPage& page = MovedPageOf(space, number);
-  if (page.number == number && page.space == space) return address + page.delta;
   if (const Segment* segment = Find(space, address)) {
-    const uint64_t start = number << kPageShift;
-    const bool is_whole = segment->start <= start && segment->end - start >= 1U << kPageShift;
-    if (is_whole) page = {space, number, segment->delta};
+    const uint64_t number = address >> kMovedPageShift;
+    const uint64_t start = number << kMovedPageShift;
+    const bool is_whole = segment->start <= start && segment->end - start >= 1U << kMovedPageShift;
+    // 0 stays 0, whatever lies around it.
+    if (is_whole && number != 0) MovedPageOf(space, number) = {number, segment->delta, space};
     return address + segment->delta;
   }
   if (const Segment* segment = Find(space, address - 1)) return address + segment->delta;

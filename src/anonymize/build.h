@@ -9,6 +9,7 @@
 //   moved           | libc |anon|     [heap]  | exe |bss|    | ld.so |
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
@@ -40,7 +41,13 @@ class Remap {
 
   // An address of code, which is stripped of its signature and tag: 0 stays 0; one in a mapping, or
   // just behind it as a return address may be, moves with it; others become pseudonyms.
-  uint64_t Code(SpaceId space, uint64_t address);
+  uint64_t Code(SpaceId space, uint64_t address) {
+    if (collected_.width.has_signatures) address = PlainCode(address);
+    const uint64_t number = address >> kMovedPageShift;
+    const MovedPage& page = MovedPageOf(space, number);
+    if (page.number == number && page.space == space) return address + page.delta;
+    return CodeOfNewPage(space, address);
+  }
   // An address of data, which is stripped of its tag: the same, but the pages of memory that has no
   // file are permuted within their mapping.
   uint64_t Data(SpaceId space, uint64_t address);
@@ -80,14 +87,17 @@ class Remap {
 
   // How much pages moved that lie whole in a segment, those looked up last.
   struct MovedPage {
-    SpaceId space = UINT32_MAX;
-    uint64_t number = 0;
+    uint64_t number = UINT64_MAX;  // of none
     uint64_t delta = 0;
+    uint64_t space = 0;
   };
   static constexpr size_t kMovedPages = 4096;
+  static constexpr unsigned kMovedPageShift = 12;
   MovedPage& MovedPageOf(SpaceId space, uint64_t number) {
     return moved_pages_[(number ^ (uint64_t{space} * 0x9e3779b1)) % kMovedPages];
   }
+  // The same as Code, of a plain address, without MovedPageOf.
+  uint64_t CodeOfNewPage(SpaceId space, uint64_t address);
   Remap(const Collected& collected, const Key& key);
   // Without the signature of pointer authentication, and without a tag.
   [[nodiscard]] uint64_t PlainCode(uint64_t address) const;
@@ -103,7 +113,7 @@ class Remap {
   std::vector<Span> originals_;  // of all spaces, in whole pages, by start, none touches
   std::unordered_map<Page, uint64_t, HashPage> pseudonym_pages_;
   std::unordered_set<uint64_t> taken_pages_;
-  std::vector<MovedPage> moved_pages_ = std::vector<MovedPage>(kMovedPages);
+  std::array<MovedPage, kMovedPages> moved_pages_;
   uint64_t outside_mappings_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "anonymize/field_transform.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "perfdata/context_marker.h"
@@ -11,20 +12,26 @@ using perfdata::CpuMode;
 using perfdata::FieldInfo;
 using perfdata::Sensitivity;
 
-uint64_t FieldTransform::Code(CpuMode mode, uint64_t address) {
+std::optional<SpaceId> FieldTransform::SpaceOf(CpuMode mode) const {
   switch (mode) {
     case CpuMode::kKernel:
     case CpuMode::kHypervisor:
-      return remap_.Code(kHostKernel, address);
+      return kHostKernel;
     case CpuMode::kGuestKernel:
-      return remap_.Code(kGuestKernel, address);
+      return kGuestKernel;
     case CpuMode::kUser:
     case CpuMode::kGuestUser:
-      return remap_.Code(context_.user, address);
+      return context_.user;
     case CpuMode::kUnknown:
       break;
   }
-  return remap_.Code(remap_.SpaceAt(context_.user, context_.machine, address), address);
+  return std::nullopt;
+}
+
+uint64_t FieldTransform::Code(CpuMode mode, uint64_t address) {
+  const std::optional<SpaceId> space = SpaceOf(mode);
+  return remap_.Code(space ? *space : remap_.SpaceAt(context_.user, context_.machine, address),
+                     address);
 }
 
 uint64_t FieldTransform::Address(Sensitivity sensitivity, uint64_t value) {
@@ -128,32 +135,54 @@ void FieldTransform::operator()(const FieldInfo& field, std::vector<uint8_t>& by
   Tell(field, drop, drop);
 }
 
-uint64_t FieldTransform::ChainEntry(uint64_t entry) {
-  if (cookie_is_next_) {
-    cookie_is_next_ = false;
-    return entry;
+// Markers change the mode of the entries behind them; behind the deferred one a cookie comes first.
+template <bool kSwap>
+void FieldTransform::MoveChain(ByteView entries, uint8_t* out) {
+  const Endian endian = kSwap == (kNativeEndian == Endian::kBig) ? Endian::kLittle : Endian::kBig;
+  CpuMode mode = context_.mode;
+  const uint8_t* at = entries.data();
+  const uint8_t* const end = at + (entries.size() / 8 * 8);
+  while (at != end) {
+    const std::optional<SpaceId> space = SpaceOf(mode);
+    for (; at != end; at += 8, out += 8) {
+      const auto entry = LoadUnaligned<uint64_t>(at, endian);
+      if (entry >= perfdata::kContextMax) [[unlikely]] {
+        break;
+      }
+      StoreUnaligned(out, space ? remap_.Code(*space, entry) : Code(mode, entry), endian);
+    }
+    if (at == end) return;
+    const auto marker = LoadUnaligned<uint64_t>(at, endian);
+    mode = perfdata::ModeOfMarker(marker).value_or(mode);
+    const bool has_cookie = marker == perfdata::kContextUserDeferred && end - at >= 16;
+    const size_t kept = has_cookie ? 16 : 8;
+    std::memmove(out, at, kept);
+    at += kept;
+    out += kept;
   }
-  if (entry >= perfdata::kContextMax) {
-    cookie_is_next_ = entry == perfdata::kContextUserDeferred;
-    chain_mode_ = perfdata::ModeOfMarker(entry).value_or(chain_mode_);
-    return entry;
+}
+
+void FieldTransform::Chain(const FieldInfo& field, ByteView entries, uint8_t* out) {
+  if (endian_ == kNativeEndian) {
+    MoveChain<false>(entries, out);
+  } else {
+    MoveChain<true>(entries, out);
   }
-  return Code(chain_mode_, entry);
+  Tell(field, !entries.empty(), false);
 }
 
 void FieldTransform::operator()(const FieldInfo& field, std::vector<uint64_t>& numbers) {
-  chain_mode_ = context_.mode;
-  cookie_is_next_ = false;
   const bool drop = TreatmentOf(level_, field.sensitivity) == Treatment::kDrop && !numbers.empty();
   if (drop) numbers.clear();
   dropped_content_ = dropped_content_ || drop;
-  bool changed = drop;
-  for (uint64_t& number : numbers) {
-    const uint64_t moved = IsChain(field) ? ChainEntry(number) : Number(field.sensitivity, number);
-    changed = changed || moved != number;
-    number = moved;
+  const std::vector<uint64_t> old = numbers;
+  if (IsChain(field)) {
+    auto* bytes = reinterpret_cast<uint8_t*>(numbers.data());
+    MoveChain<false>({bytes, 8 * numbers.size()}, bytes);
+  } else {
+    for (uint64_t& number : numbers) number = Number(field.sensitivity, number);
   }
-  Tell(field, changed, drop);
+  Tell(field, drop || numbers != old, drop);
 }
 
 void FieldTransform::operator()(const FieldInfo& field, std::vector<uint32_t>& numbers) {
@@ -168,15 +197,11 @@ void FieldTransform::operator()(const FieldInfo& field, perfdata::U64Array& numb
     if (drop) numbers = {};
     return Tell(field, drop, drop);
   }
-  chain_mode_ = context_.mode;
-  cookie_is_next_ = false;
+  const ByteView old = numbers.bytes();
   std::vector<uint8_t>& bytes = Scratch();
-  bytes.resize(8 * numbers.size());
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    StoreUnaligned(bytes.data() + 8 * i, ChainEntry(numbers[i]), endian_);
-  }
+  bytes.resize(old.size());
+  Chain(field, old, bytes.data());
   numbers = perfdata::U64Array(bytes, endian_);
-  Tell(field, !numbers.empty(), false);
 }
 
 void FieldTransform::operator()(const FieldInfo& field, perfdata::BranchArray& branches) {

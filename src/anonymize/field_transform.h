@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ class FieldTransform {
  public:
   FieldTransform(Level level, Endian endian, Remap& remap, const TextScrub& text, Pseudonyms& names)
       : level_(level), endian_(endian), remap_(remap), text_(text), names_(names) {}
+
+  [[nodiscard]] Level level() const { return level_; }
 
   void Begin(const AddressContext& context, FieldTally& tally) {
     context_ = context;
@@ -72,6 +75,8 @@ class FieldTransform {
   void operator()(const perfdata::FieldInfo& field, perfdata::U64Array& numbers);
   void operator()(const perfdata::FieldInfo& field, perfdata::BranchArray& branches);
   void operator()(const perfdata::FieldInfo& field, perfdata::SampledRegs& registers);
+  // A call chain, 64-bit entries in the recording's byte order, to `out`, which has as many bytes.
+  void Chain(const perfdata::FieldInfo& field, ByteView entries, uint8_t* out);
   // Structures that have one class as a whole.
   template <typename Whole>
     requires std::is_class_v<Whole>
@@ -91,8 +96,10 @@ class FieldTransform {
   uint64_t Number(perfdata::Sensitivity sensitivity, uint64_t value);
   uint64_t Address(perfdata::Sensitivity sensitivity, uint64_t value);
   uint64_t Code(perfdata::CpuMode mode, uint64_t address);
-  // Moves an entry of a chain, whose markers change the mode of those behind it.
-  uint64_t ChainEntry(uint64_t entry);
+  // The space that addresses of this mode are in; nothing if that depends on the address.
+  [[nodiscard]] std::optional<SpaceId> SpaceOf(perfdata::CpuMode mode) const;
+  template <bool kSwap>
+  void MoveChain(ByteView entries, uint8_t* out);
   std::string Text(perfdata::Sensitivity sensitivity, const std::string& text);
   [[nodiscard]] bool IsChain(const perfdata::FieldInfo& field) const {
     return field.sensitivity == perfdata::Sensitivity::kCodeAddress;
@@ -106,8 +113,6 @@ class FieldTransform {
   AddressContext context_;
   FieldTally* tally_ = nullptr;
   bool dropped_content_ = false;
-  perfdata::CpuMode chain_mode_ = perfdata::CpuMode::kUnknown;
-  bool cookie_is_next_ = false;
   // What arrays of a sample point into; one for each such field, as a sample may have several. They
   // stay allocated for the next.
   std::vector<uint8_t>& Scratch() {

@@ -43,11 +43,21 @@ void AddressRanges::Join() {
     }
   }
   ranges_ = std::move(joined);
+  around_ = {};
+  if (!ranges_.empty()) around_ = {ranges_.front().start, ranges_.back().end};
+  std::ranges::fill(pages_, UINT64_MAX);
 }
 
-bool AddressRanges::Has(uint64_t address) const {
+bool AddressRanges::HasOfNewPage(uint64_t address) const {
   const auto after = std::ranges::upper_bound(ranges_, address, {}, &Range::start);
-  return after != ranges_.begin() && address < std::prev(after)->end;
+  if (after == ranges_.begin()) return false;
+  const Range& range = *std::prev(after);
+  if (address >= range.end) return false;
+  const uint64_t start = address & ~(kSmallestPage - 1);
+  if (range.start <= start && range.end - start >= kSmallestPage) {
+    pages_[start / kSmallestPage % kPages] = start / kSmallestPage;
+  }
+  return true;
 }
 
 void SeenMappings::Add(const perfdata::Record& record, uint64_t file_offset) {
@@ -129,10 +139,9 @@ OriginalValues::OriginalValues(const SeenMappings& in, bool is_64_bit)
   ranges_.Join();
   low_.Join();
   for (const AddressRanges::Range& range : low_.all()) low_bytes_ += range.end - range.start;
-  const std::vector<AddressRanges::Range>& all = ranges_.all();
-  const auto upper = std::ranges::lower_bound(all, kUpperHalf, {}, &AddressRanges::Range::start);
-  if (upper != all.begin()) user_ = {all.front().start, std::prev(upper)->end};
-  if (upper != all.end()) kernel_ = {upper->start, all.back().end};
+  for (const AddressRanges::Range& range : ranges_.all()) {
+    filter_.AddRange(range.start, range.end);
+  }
 }
 
 void OriginalValues::AddMoves(const SeenMappings& in, const SeenMappings& out) {
@@ -143,7 +152,9 @@ void OriginalValues::AddMoves(const SeenMappings& in, const SeenMappings& out) {
     if (start == 0) continue;
     // What is the address of something that did move tells nothing.
     for (const uint64_t move : {out.all()[i].addr - start, start - out.all()[i].addr}) {
-      if (move >= k4GB && !places.Has(move) && !HasAddress(move)) moves_.insert(move);
+      if (move < k4GB || places.Has(move) || HasAddress(move)) continue;
+      moves_.insert(move);
+      filter_.Add(move);
     }
   }
 }

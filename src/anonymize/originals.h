@@ -2,6 +2,7 @@
 // nothing that the transform uses.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -29,11 +30,54 @@ class AddressRanges {
   void Add(uint64_t start, uint64_t end) { ranges_.push_back({start, end}); }
   // Sorts them, and joins those that touch. Call it before what follows.
   void Join();
-  [[nodiscard]] bool Has(uint64_t address) const;
+  [[nodiscard]] bool Has(uint64_t address) const {
+    if (address - around_.start >= around_.end - around_.start) return false;
+    const uint64_t page = address / kSmallestPage;
+    return pages_[page % kPages] == page || HasOfNewPage(address);
+  }
   [[nodiscard]] const std::vector<Range>& all() const { return ranges_; }
 
  private:
+  static constexpr size_t kPages = 512;
+  [[nodiscard]] bool HasOfNewPage(uint64_t address) const;
+
   std::vector<Range> ranges_;
+  Range around_;  // all of them
+  // Pages that lie in them whole, those asked for last.
+  mutable std::vector<uint64_t> pages_ = std::vector<uint64_t>(kPages, UINT64_MAX);
+};
+
+// Which stretches of 2 MB values lie in, so said that it is quickly asked: wrongly yes now and
+// then.
+class StretchFilter {
+ public:
+  void Add(uint64_t value) {
+    const uint64_t slot = SlotOf(value);
+    bits_[slot / 64] |= uint64_t{1} << (slot % 64);
+    near_ = near_ && IsNear(value);
+  }
+  void AddRange(uint64_t start, uint64_t end) {
+    for (uint64_t at = start & ~(kStretch - 1); at < end; at += kStretch) {
+      Add(std::max(at, start));
+      if (at > UINT64_MAX - kStretch) break;
+    }
+  }
+  [[nodiscard]] bool MayHave(uint64_t value) const {
+    const uint64_t slot = SlotOf(value);
+    return (bits_[slot / 64] >> (slot % 64) & 1) != 0;
+  }
+  // Whether the upper 16 bits of all that was added are equal.
+  [[nodiscard]] bool is_near() const { return near_; }
+  static bool IsNear(uint64_t value) { return value + (uint64_t{1} << 48) < uint64_t{1} << 49; }
+
+ private:
+  static constexpr uint64_t kStretch = uint64_t{2} << 20;
+  static constexpr unsigned kSlotBits = 16;
+  static uint64_t SlotOf(uint64_t value) {
+    return value / kStretch * 0x9e3779b97f4a7c15U >> (64 - kSlotBits);
+  }
+  std::vector<uint64_t> bits_ = std::vector<uint64_t>((size_t{1} << kSlotBits) / 64);
+  bool near_ = true;
 };
 
 // An MMAP, MMAP2 or KSYMBOL record.
@@ -90,12 +134,10 @@ class OriginalValues {
   [[nodiscard]] bool IsMove(uint64_t value) const { return moves_.contains(value); }
   // Where a mapping began, exactly: from 16 MB on, below 4 GB, and no multiple of 64 KB.
   [[nodiscard]] bool IsLowStart(uint64_t value) const { return low_starts_.contains(value); }
-  // A value that none of these is true of, said quickly; may say wrongly that one is.
-  [[nodiscard]] bool MayHave(uint64_t value) const {
-    return value - user_.start < user_.end - user_.start ||
-           value - kernel_.start < kernel_.end - kernel_.start ||
-           ((value & (kSmallestPage - 1)) == 0 && value >= k4GB && IsMove(value));
-  }
+  // Whether HasAddress or IsMove may be true of a value, said quickly.
+  [[nodiscard]] bool MayHave(uint64_t value) const { return filter_.MayHave(value); }
+  // Whether the upper 16 bits of what either is true of are all zeros or all ones.
+  [[nodiscard]] bool is_near() const { return filter_.is_near(); }
   // What of IN a value is of: "the mapping of libc.so of process 12".
   [[nodiscard]] std::string Describe(uint64_t value) const;
   // How much is mapped below 4 GB.
@@ -108,7 +150,7 @@ class OriginalValues {
   const SeenMappings* in_ = nullptr;
   bool is_64_bit_ = true;
   AddressRanges ranges_, low_;
-  AddressRanges::Range user_, kernel_;  // around the ranges of each half
+  StretchFilter filter_;  // of ranges_ and moves_
   uint64_t low_bytes_ = 0;
   std::unordered_set<uint64_t> moves_, low_starts_;
 };

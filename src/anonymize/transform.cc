@@ -70,7 +70,8 @@ Transform::Transform(Endian endian, const std::vector<perfdata::Event>& recorded
       salvage_(salvage),
       sample_tally_(
           report.Structure(perfdata::RecordTypeName(static_cast<uint32_t>(RecordType::kSample)))),
-      trailer_tally_(report.Structure("sample_id")) {}
+      trailer_tally_(report.Structure("sample_id")),
+      plans_(recorded.size()) {}
 
 Status Transform::Drop(const RawRecord& raw, std::string_view why) {
   report_.AddDropped(perfdata::RecordTypeName(raw.type), why, raw.bytes.size() + raw.extra_size);
@@ -88,18 +89,47 @@ Status Transform::OnTimedRecord(const perfdata::TimedRecord& timed) {
   return timed.raw.record_type() == RecordType::kSample ? OnSample(timed) : OnOther(timed);
 }
 
+SpaceId Transform::UserSpaceOf(Machine machine, uint32_t pid) {
+  if (!last_space_ || last_space_->machine != machine || last_space_->pid != pid) {
+    last_space_ = {machine, pid, spaces_.UserSpace(machine, pid)};
+  }
+  return last_space_->space;
+}
+
+Result<bool> Transform::RewriteSample(const perfdata::TimedRecord& timed) {
+  const RawRecord& raw = timed.raw;
+  std::optional<SamplePlan>& plan = plans_[*timed.event].plan;
+  if (!plan || !plan->Fits(raw.bytes)) return false;
+  const Machine machine = MachineOf(raw.cpu_mode());
+  rewritten_.resize(raw.bytes.size());
+  fields_.Begin({UserSpaceOf(machine, plan->PidOf(raw.bytes)), machine, raw.cpu_mode(), {}},
+                sample_tally_);
+  plan->Rewrite(raw.bytes, fields_, rewritten_.data());
+  ++samples_;
+  TRY(writer_.WriteEncoded(rewritten_));
+  return true;
+}
+
+void Transform::Finish() {
+  for (const PlanOfEvent& of : plans_) {
+    if (of.plan) of.plan->TellKept(sample_tally_);
+  }
+}
+
 Status Transform::OnSample(const perfdata::TimedRecord& timed) {
   const RawRecord& raw = timed.raw;
   if (!timed.event || *timed.event >= recorded_.size()) {
     return DropBad(raw, Error(ErrorKind::kDamaged, "a sample of no event that the recording has")
                             .AtOffset(raw.file_offset));
   }
+  TRY_ASSIGN(const bool rewritten, RewriteSample(timed));
+  if (rewritten) return {};
   const perfdata::Attr& attr = recorded_[*timed.event].attr;
   if (auto decoded = perfdata::DecodeSample(raw, attr, endian_, sample_); !decoded) {
     return DropBad(raw, std::move(decoded.error()));
   }
   const Machine machine = MachineOf(raw.cpu_mode());
-  AddressContext context = {spaces_.UserSpace(machine, sample_.pid), machine, raw.cpu_mode(), {}};
+  AddressContext context = {UserSpaceOf(machine, sample_.pid), machine, raw.cpu_mode(), {}};
   if ((written_[*timed.event].attr.sample_type & perfdata::kSampleRaw) != 0) {
     safe_raw_ = raw_fields_->Safe(attr, sample_.raw);
     context.safe_raw = &safe_raw_;
@@ -107,6 +137,10 @@ Status Transform::OnSample(const perfdata::TimedRecord& timed) {
   fields_.Begin(context, sample_tally_);
   perfdata::VisitFields(sample_, perfdata::WireScope{raw.misc, &attr}, fields_);
   ++samples_;
+  PlanOfEvent& of = plans_[*timed.event];
+  if (!of.made) {
+    of = {true, SamplePlan::Make(attr, written_[*timed.event].attr, fields_.level(), endian_)};
+  }
   return writer_.WriteSample(sample_, raw.misc, *timed.event);
 }
 
@@ -153,6 +187,7 @@ Status Transform::OnOther(const perfdata::TimedRecord& timed) {
   }
 
   spaces_.Apply(*record);
+  last_space_.reset();
   AddressContext context = ContextOf(*record);
   if (const auto mapping = MappingOf(*record)) {
     context.mapping = remap_.Mapping(spaces_.MappingSpace(mapping->mode, mapping->pid), *mapping);

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "anonymize/collect.h"
 #include "anonymize/field_transform.h"
 #include "anonymize/raw_fields.h"
 #include "anonymize/report.h"
+#include "anonymize/sample_plan.h"
 #include "perfdata/sorter.h"
 #include "perfdata/writer.h"
 
@@ -31,9 +33,14 @@ class Transform : public perfdata::TimedSink {
   // Records that were not as their type says, and are not in the output.
   [[nodiscard]] uint64_t bad_records() const { return bad_records_; }
   [[nodiscard]] uint64_t samples() const { return samples_; }
+  // Ends the report of what was written.
+  void Finish();
 
  private:
   Status OnSample(const perfdata::TimedRecord& timed);
+  // True if the sample could be written without being decoded.
+  Result<bool> RewriteSample(const perfdata::TimedRecord& timed);
+  SpaceId UserSpaceOf(Machine machine, uint32_t pid);
   Status OnOther(const perfdata::TimedRecord& timed);
   Status OnMask(perfdata::PacMask& mask);
   AddressContext ContextOf(const perfdata::Record& record) const;
@@ -56,6 +63,20 @@ class Transform : public perfdata::TimedSink {
   FieldTally& sample_tally_;
   FieldTally& trailer_tally_;
   SpaceTracker spaces_;
+  // Asked for last; forgotten when spaces change.
+  struct KnownSpace {
+    Machine machine = Machine::kHost;
+    uint32_t pid = 0;
+    SpaceId space = 0;
+  };
+  std::optional<KnownSpace> last_space_;
+  // By event; made when its first sample was decoded, so that the report has all fields in order.
+  struct PlanOfEvent {
+    bool made = false;
+    std::optional<SamplePlan> plan;
+  };
+  std::vector<PlanOfEvent> plans_;
+  std::vector<uint8_t> rewritten_;  // the sample; stays allocated
   perfdata::Sample sample_;
   uint64_t bad_records_ = 0, samples_ = 0;
 };

@@ -57,9 +57,9 @@ struct Finding {
 
 // A frame as far as both recordings must agree on it.
 struct ComparedFrame {
-  std::string module;
+  std::string_view module;  // of who gives it, who keeps it
   uint64_t offset = 0;  // in the module; in memory without a file, and of pseudonyms, in its page
-  std::string symbol;   // "" if there is none
+  std::string_view symbol;  // "" if there is none
 };
 struct ComparedSample {
   uint32_t event = 0;

@@ -24,7 +24,9 @@ class Search {
  private:
   enum class Place : uint8_t { kExempt, kStraddles, kWholeNumber, kNoNumbers };
   [[nodiscard]] Place PlaceOf(size_t begin, size_t end) const;
-  void Word(size_t offset, uint64_t value, bool swapped);
+  void Word(size_t offset, Endian order);
+  void WordsByPairs();
+  void Pair(size_t at);
   void LowNumber(const FieldSpan& field);
   void NoNumbers(size_t begin, size_t end);
   void Hex(size_t begin, size_t end);
@@ -65,24 +67,52 @@ Search::Place Search::PlaceOf(size_t begin, size_t end) const {
   return part_of_address ? Place::kExempt : Place::kStraddles;
 }
 
-void Search::Word(size_t offset, uint64_t value, bool swapped) {
+void Search::Word(size_t offset, Endian order) {
+  const auto value = LoadUnaligned<uint64_t>(bytes_.data() + offset, order);
+  if (!originals_.MayHave(value)) return;
   const bool is_address = originals_.HasAddress(value);
   if (!is_address && !originals_.IsMove(value)) return;
   const Place place = PlaceOf(offset, offset + kWord);
-  if (place == Place::kExempt || (swapped && place == Place::kStraddles)) return;
+  if (place == Place::kExempt || (order != endian_ && place == Place::kStraddles)) return;
   Tell(offset, value,
        is_address ? "an address in " + originals_.Describe(value) : "what a mapping moved by",
        place != Place::kNoNumbers);
 }
 
 void Search::Words() {
-  const uint8_t* at = bytes_.data();
-  for (size_t i = 0; i + kWord <= bytes_.size(); ++i, ++at) {
-    const auto value = LoadUnaligned<uint64_t>(at, endian_);
-    const uint64_t swapped = std::byteswap(value);
-    if (originals_.MayHave(value)) Word(i, value, /*swapped=*/false);
-    if (originals_.MayHave(swapped)) Word(i, swapped, /*swapped=*/true);
+  if (originals_.is_near()) return WordsByPairs();
+  for (size_t i = 0; i + kWord <= bytes_.size(); ++i) {
+    Word(i, Endian::kLittle);
+    Word(i, Endian::kBig);
   }
+}
+
+// What is searched for begins (or, little-endian, ends) with two bytes of zeros or of ones: most
+// places are passed over because they do not.
+void Search::WordsByPairs() {
+  constexpr uint64_t kLow7 = 0x7f7f7f7f7f7f7f7f;
+  // The upper bit of each byte that is zero.
+  const auto zeros = [](uint64_t word) { return ~(((word & kLow7) + kLow7) | word | kLow7); };
+  const size_t size = bytes_.size();
+  const uint8_t* data = bytes_.data();
+  size_t at = 0;
+  for (; at + kWord < size; at += kWord) {
+    const auto first = LoadUnaligned<uint64_t>(data + at, Endian::kLittle);
+    const auto second = LoadUnaligned<uint64_t>(data + at + 1, Endian::kLittle);
+    uint64_t pairs = zeros(first | second) | zeros(~(first & second));
+    for (; pairs != 0; pairs &= pairs - 1) {
+      Pair(at + static_cast<size_t>(std::countr_zero(pairs)) / 8);
+    }
+  }
+  for (; at + 1 < size; ++at) {
+    if (data[at] == data[at + 1] && (data[at] == 0 || data[at] == 0xff)) Pair(at);
+  }
+}
+
+void Search::Pair(size_t at) {
+  constexpr size_t kBehind = kWord - 2;
+  if (at >= kBehind) Word(at - kBehind, Endian::kLittle);
+  if (at + kWord <= bytes_.size()) Word(at, Endian::kBig);
 }
 
 // Of machines of 32 bits: 64-bit numbers that are where a mapping began.

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <map>
 #include <string>
 
@@ -18,16 +20,36 @@ constexpr uint64_t Mix(uint64_t hash, uint64_t value) {
 class Names {
  public:
   explicit Names(bool renamed) : renamed_(renamed) {}
-  bool Same(const std::string& in, const std::string& out) {
-    if (!renamed_) return in == out;
-    const std::string& known_out = out_of_.try_emplace(in, out).first->second;
-    const std::string& known_in = in_of_.try_emplace(out, in).first->second;
-    return known_out == out && known_in == in;
+  bool Same(std::string_view in, std::string_view out) {
+    if (!renamed_ && in.empty() && out.empty()) return true;
+    // Texts stay where they are, so most pairs are known by their places.
+    Pair& pair = same_[(AddressOf(in) * 31 ^ AddressOf(out)) % same_.size()];
+    if (pair.in.data() == in.data() && pair.out.data() == out.data() &&
+        pair.in.size() == in.size() && pair.out.size() == out.size()) {
+      return true;
+    }
+    if (!AreSame(in, out)) return false;
+    pair = {in, out};
+    return true;
   }
 
  private:
+  struct Pair {
+    std::string_view in, out;
+  };
+  static uintptr_t AddressOf(std::string_view text) {
+    return reinterpret_cast<uintptr_t>(text.data()) / alignof(std::max_align_t);
+  }
+  bool AreSame(std::string_view in, std::string_view out) {
+    if (!renamed_) return in == out;
+    const std::string& known_out = out_of_.try_emplace(std::string(in), out).first->second;
+    const std::string& known_in = in_of_.try_emplace(std::string(out), in).first->second;
+    return known_out == out && known_in == in;
+  }
+
   bool renamed_;
   std::map<std::string, std::string> out_of_, in_of_;
+  std::array<Pair, 256> same_;
 };
 
 std::string TextOf(const ComparedFrame& frame) {

@@ -71,11 +71,19 @@ class AnalysedSamples : public anonymize::ComparedSamples, public analyze::Analy
   }
   void Run();
   Status Give();
+  // Stays where it is.
+  const std::string& NameOf(session::ModuleId id, const session::Module& module) {
+    while (names_.size() <= id) names_.emplace_back();
+    std::optional<std::string>& name = names_[id];
+    if (!name) name = module.name();
+    return *name;
+  }
 
   anonymize::RereadableRecording::Opened opened_;
   std::unique_ptr<symbolize::ModuleFileProvider> files_;
   std::unique_ptr<Executor> executor_;
   analyze::Analysis analysis_;
+  std::deque<std::optional<std::string>> names_;  // of modules
   Batch filling_, taking_;
   size_t taken_ = 0;
   std::thread thread_;
@@ -120,7 +128,8 @@ Status AnalysedSamples::OnSample(const analyze::AnalyzedSample& analyzed) {
   for (const analyze::AnalyzedFrame& frame : analyzed.frames) {
     const session::Module* module =
         frame.module < modules.size() ? &modules[frame.module] : nullptr;
-    sample.frames.push_back({module == nullptr ? "" : module->name(), OffsetOf(frame, module), ""});
+    const std::string_view name = module == nullptr ? "" : NameOf(frame.module, *module);
+    sample.frames.push_back({name, OffsetOf(frame, module), ""});
   }
   return filling_.size() < kBatch ? Status() : Give();
 }

@@ -57,7 +57,7 @@ struct RoundSorter::State {
   [[nodiscard]] bool IsReadable(const RawRecord& raw) const {
     return rereader && !raw.decompressed;
   }
-  void Hold(TimedRecord record);
+  void Hold(const RawRecord& raw, uint64_t time, std::optional<uint32_t> event);
   void Park();
   Status PassOlderHalf();
   Status Flush(uint64_t up_to);
@@ -72,15 +72,16 @@ struct RoundSorter::State {
   std::vector<TimedRecord> held;  // in file order
   std::vector<Parked> parked;
   std::vector<std::pair<Place, size_t>> due;  // in held; kept for its memory
+  bool (*wanted)(uint32_t type) = nullptr;    // null: all are
   HeldBytes readable, unreadable;
   uint64_t largest = 0;  // time seen
   uint64_t limit = 0;    // largest time seen before the last round
   uint64_t passed = 0;   // largest time passed on
 };
 
-void RoundSorter::State::Hold(TimedRecord record) {
-  (IsReadable(record.raw) ? readable : unreadable).Add(record.raw);
-  held.push_back(std::move(record));
+void RoundSorter::State::Hold(const RawRecord& raw, uint64_t time, std::optional<uint32_t> event) {
+  (IsReadable(raw) ? readable : unreadable).Add(raw);
+  held.emplace_back(raw, time, event);
 }
 
 // Lets all go that can be read again.
@@ -156,25 +157,29 @@ RoundSorter::RoundSorter(const Reader& reader, TimedSink& sink, Counters& counte
     : state_(std::make_unique<State>(reader, sink, counters, limits)) {}
 RoundSorter::~RoundSorter() = default;
 
+void RoundSorter::PassOnly(bool (*wanted)(uint32_t type)) { state_->wanted = wanted; }
+
 Status RoundSorter::OnRecord(const RawRecord& raw) {
   State& state = *state_;
   const EventTable& events = state.reader.events();
-  TimedRecord record = {raw, 0, events.IndexOf(raw, state.reader.endian())};
-  if (record.event) {
-    const std::optional<uint64_t> time = events.TimeOf(raw, state.reader.endian(), *record.event);
-    if (time && IsTime(*time)) record.time = *time;
+  const std::optional<uint32_t> event = events.IndexOf(raw, state.reader.endian());
+  uint64_t time = 0;
+  if (event) {
+    const std::optional<uint64_t> read = events.TimeOf(raw, state.reader.endian(), *event);
+    if (read && IsTime(*read)) time = *read;
   }
-  if (const auto time = SideBandTime(raw, state.reader.endian()); time && IsTime(*time)) {
-    record.time = *time;
+  if (const auto read = SideBandTime(raw, state.reader.endian()); read && IsTime(*read)) {
+    time = *read;
   }
   if (raw.record_type() == RecordType::kFinishedRound) {
     TRY(state.Flush(state.limit));
     state.limit = state.largest;
   }
-  if (record.time == 0) return state.sink.OnTimedRecord(record);
-  if (record.time < state.passed) state.counters.Add("perfdata.out_of_order");
-  state.largest = std::max(state.largest, record.time);
-  state.Hold(std::move(record));
+  if (time == 0) return state.sink.OnTimedRecord({raw, 0, event});
+  if (time < state.passed) state.counters.Add("perfdata.out_of_order");
+  state.largest = std::max(state.largest, time);
+  if (state.wanted != nullptr && !state.wanted(raw.type) && state.IsReadable(raw)) return {};
+  state.Hold(raw, time, event);
   if (state.readable.bytes() > state.limits.readable) state.Park();
   if (state.unreadable.bytes() > state.limits.unreadable) return state.PassOlderHalf();
   return {};
