@@ -17,7 +17,7 @@ constexpr unsigned kUserBits = 47;      // x86-64 with four levels of page table
 constexpr unsigned kMostUserBits = 56;  // with five
 constexpr unsigned kUserBitsArm64 = 48;
 constexpr unsigned kLeastUserBits = 36;  // arm64 with pages of 16 KB and two levels
-constexpr uint64_t kSmallestPage = 4096, kLargestPage = 65536;
+constexpr uint64_t kSmallestPageSize = 4096, kLargestPageSize = 65536;
 
 // Reads a source from its start by ReadAt, whoever reads it besides.
 class SourceFromStart : public FileSource {
@@ -124,7 +124,7 @@ void Collector::OnMapping(const MappingRecord& mapping) {
   }
   if (out_.spaces.size() <= space) out_.spaces.resize(space + 1);
   // No mapping reaches the end of memory; of those that say so, the last page is left out.
-  const uint64_t top = ~(kLargestPage - 1);
+  const uint64_t top = ~(kLargestPageSize - 1);
   const uint64_t end =
       std::min(mapping.addr + std::min(mapping.len, UINT64_MAX - mapping.addr), top);
   if (mapping.addr >= end) return;
@@ -150,7 +150,7 @@ void Collector::MeasureWidth() {
   const bool is_x86 = out_.features.arch == "x86_64" || out_.features.arch.ends_with("86");
   if (!is_x86 && user_bits_seen_ != 0) {
     const uint64_t lowest = user_bits_seen_ & (~user_bits_seen_ + 1);
-    out_.page_size = std::clamp(lowest, kSmallestPage, kLargestPage);
+    out_.page_size = std::clamp(lowest, kSmallestPageSize, kLargestPageSize);
   }
 }
 
