@@ -122,7 +122,6 @@ Result<Outcome> Anonymize(const RereadableRecording& in, ByteSink& out, const Ke
     // What a step makes holds names and addresses of the recording, too.
     for (auto& [feature, bytes] : scrubbed(step->Features())) features[feature] = std::move(bytes);
   }
-  transform.Finish();
   TRY(writer->EndRecords());
   TRY(writer->Finish(features));
 

@@ -69,7 +69,8 @@ TEST(Remap, NoAddressIsTakenForOneSeenBefore) {
   const uint64_t start = out.All<Mmap2>()[0].addr;
   EXPECT_NE(out.samples[0].ip, 0x123);
   EXPECT_EQ(out.samples[2].ip, 0);
-  if (start != 0) EXPECT_EQ(out.samples[3].ip - out.samples[1].ip, 0x456 - 0x123);
+  EXPECT_NE(start, 0);
+  EXPECT_EQ(out.samples[3].ip - out.samples[1].ip, 0x456 - 0x123);
 }
 
 TEST(Remap, NeighboursStayNeighbours) {

@@ -75,6 +75,8 @@ class FieldTransform {
   void operator()(const perfdata::FieldInfo& field, perfdata::U64Array& numbers);
   void operator()(const perfdata::FieldInfo& field, perfdata::BranchArray& branches);
   void operator()(const perfdata::FieldInfo& field, perfdata::SampledRegs& registers);
+  // A number that stays, as its class says.
+  void Keep(const perfdata::FieldInfo& field) { tally_->Add(field, Fate::kKept); }
   // A call chain, 64-bit entries in the recording's byte order, to `out`, which has as many bytes.
   void Chain(const perfdata::FieldInfo& field, ByteView entries, uint8_t* out);
   // Structures that have one class as a whole.

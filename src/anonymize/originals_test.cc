@@ -7,6 +7,9 @@
 #include <bit>
 #include <random>
 #include <set>
+#include <span>
+
+#include "anonymize/verify_bytes.h"
 
 namespace stackreel::anonymize {
 namespace {

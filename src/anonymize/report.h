@@ -32,11 +32,6 @@ class FieldTally {
     Entry& entry = entries_[next_++];
     ++(fate == Fate::kKept ? entry.kept : fate == Fate::kChanged ? entry.changed : entry.dropped);
   }
-  // The same of `count` records at once.
-  void AddKept(const perfdata::FieldInfo& field, uint64_t count) {
-    Seek(field);
-    entries_[next_].kept += count;
-  }
   [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
 
  private:

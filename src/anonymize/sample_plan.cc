@@ -31,7 +31,7 @@ class SamplePlanner {
     constexpr bool kIsNumber =
         std::same_as<Wire, perfdata::Number> || std::same_as<Wire, perfdata::IdBehindIdentifier>;
     if constexpr (kIsNumber && std::unsigned_integral<M>) {
-      Number(entry.info, sizeof(M));
+      AddNumber(entry.info, sizeof(M));
       if constexpr (std::same_as<M, uint32_t>) {
         if (entry.member == &perfdata::Sample::pid) plan_.pid_ = at_ - sizeof(M);
       }
@@ -52,12 +52,9 @@ class SamplePlanner {
     possible_ = false;
   }
 
-  void Number(const perfdata::FieldInfo& info, size_t width) {
-    if (TreatmentOf(level_, info.sensitivity) == Treatment::kKeep) {
-      plan_.kept_.push_back(&info);
-    } else {
-      (plan_.chain_ == nullptr ? plan_.before_ : plan_.behind_).push_back({&info, at_, width});
-    }
+  void AddNumber(const perfdata::FieldInfo& info, size_t width) {
+    const bool stays = TreatmentOf(level_, info.sensitivity) == Treatment::kKeep;
+    (plan_.chain_ == nullptr ? plan_.before_ : plan_.behind_).push_back({&info, at_, width, stays});
     at_ += width;
   }
   void Chain(const perfdata::FieldInfo& info) {
@@ -97,33 +94,29 @@ bool SamplePlan::Fits(ByteView record) const {
   return (record.size() - least) % 8 == 0 && count == (record.size() - least) / 8;
 }
 
-void SamplePlan::Treat(const Treated& treated, FieldTransform& fields, uint8_t* number) const {
-  if (treated.width == sizeof(uint64_t)) {
-    auto value = LoadUnaligned<uint64_t>(number, endian_);
-    fields(*treated.field, value);
-    StoreUnaligned(number, value, endian_);
+void SamplePlan::Treat(const Number& number, FieldTransform& fields, uint8_t* at) const {
+  if (number.stays) return fields.Keep(*number.field);
+  if (number.width == sizeof(uint64_t)) {
+    auto value = LoadUnaligned<uint64_t>(at, endian_);
+    fields(*number.field, value);
+    StoreUnaligned(at, value, endian_);
   } else {
-    auto value = LoadUnaligned<uint32_t>(number, endian_);
-    fields(*treated.field, value);
-    StoreUnaligned(number, value, endian_);
+    auto value = LoadUnaligned<uint32_t>(at, endian_);
+    fields(*number.field, value);
+    StoreUnaligned(at, value, endian_);
   }
 }
 
-void SamplePlan::Rewrite(ByteView record, FieldTransform& fields, uint8_t* out) {
+void SamplePlan::Rewrite(ByteView record, FieldTransform& fields, uint8_t* out) const {
   std::copy_n(record.data(), size_before_, out);
-  for (const Treated& treated : before_) Treat(treated, fields, out + treated.offset);
-  ++rewritten_;
+  for (const Number& number : before_) Treat(number, fields, out + number.offset);
   if (chain_ == nullptr) return;
   const size_t begin = size_before_ + sizeof(uint64_t);
   const size_t end = record.size() - size_behind_;
   std::copy_n(record.data() + size_before_, sizeof(uint64_t), out + size_before_);
   fields.Chain(*chain_, record.subspan(begin, end - begin), out + begin);
   std::copy_n(record.data() + end, size_behind_, out + end);
-  for (const Treated& treated : behind_) Treat(treated, fields, out + end + treated.offset);
-}
-
-void SamplePlan::TellKept(FieldTally& tally) const {
-  for (const perfdata::FieldInfo* field : kept_) tally.AddKept(*field, rewritten_);
+  for (const Number& number : behind_) Treat(number, fields, out + end + number.offset);
 }
 
 }  // namespace stackreel::anonymize

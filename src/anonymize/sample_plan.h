@@ -9,7 +9,6 @@
 
 #include "anonymize/field_transform.h"
 #include "anonymize/level.h"
-#include "anonymize/report.h"
 #include "perfdata/attr.h"
 #include "perfdata/record.h"
 #include "perfdata/schema.h"
@@ -31,27 +30,23 @@ class SamplePlan {
   }
   // Writes a sample that fits, its fields treated, to `out`, which has as many bytes. `fields` was
   // begun with it.
-  void Rewrite(ByteView record, FieldTransform& fields, uint8_t* out);
-  // Tells how often the fields that always stay did so.
-  void TellKept(FieldTally& tally) const;
+  void Rewrite(ByteView record, FieldTransform& fields, uint8_t* out) const;
 
  private:
   friend class SamplePlanner;
-  // A number that may become another.
-  struct Treated {
+  struct Number {
     const perfdata::FieldInfo* field = nullptr;
     size_t offset = 0;  // from the record's start; of those behind the chain, from its end
     size_t width = 8;
+    bool stays = false;  // always; else it may become another
   };
-  void Treat(const Treated& treated, FieldTransform& fields, uint8_t* number) const;
+  void Treat(const Number& number, FieldTransform& fields, uint8_t* at) const;
 
   Endian endian_ = Endian::kLittle;
-  std::vector<const perfdata::FieldInfo*> kept_;
-  std::vector<Treated> before_, behind_;  // the chain
+  std::vector<Number> before_, behind_;  // the chain, as they stand
   const perfdata::FieldInfo* chain_ = nullptr;
   std::optional<size_t> pid_;
   size_t size_before_ = 0, size_behind_ = 0;  // with the header; without the chain's length
-  uint64_t rewritten_ = 0;
 };
 
 }  // namespace stackreel::anonymize

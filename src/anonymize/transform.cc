@@ -110,12 +110,6 @@ Result<bool> Transform::RewriteSample(const perfdata::TimedRecord& timed) {
   return true;
 }
 
-void Transform::Finish() {
-  for (const PlanOfEvent& of : plans_) {
-    if (of.plan) of.plan->TellKept(sample_tally_);
-  }
-}
-
 Status Transform::OnSample(const perfdata::TimedRecord& timed) {
   const RawRecord& raw = timed.raw;
   if (!timed.event || *timed.event >= recorded_.size()) {

@@ -33,8 +33,6 @@ class Transform : public perfdata::TimedSink {
   // Records that were not as their type says, and are not in the output.
   [[nodiscard]] uint64_t bad_records() const { return bad_records_; }
   [[nodiscard]] uint64_t samples() const { return samples_; }
-  // Ends the report of what was written.
-  void Finish();
 
  private:
   Status OnSample(const perfdata::TimedRecord& timed);

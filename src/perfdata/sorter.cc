@@ -72,7 +72,6 @@ struct RoundSorter::State {
   std::vector<TimedRecord> held;  // in file order
   std::vector<Parked> parked;
   std::vector<std::pair<Place, size_t>> due;  // in held; kept for its memory
-  bool (*wanted)(uint32_t type) = nullptr;    // null: all are
   HeldBytes readable, unreadable;
   uint64_t largest = 0;  // time seen
   uint64_t limit = 0;    // largest time seen before the last round
@@ -157,8 +156,6 @@ RoundSorter::RoundSorter(const Reader& reader, TimedSink& sink, Counters& counte
     : state_(std::make_unique<State>(reader, sink, counters, limits)) {}
 RoundSorter::~RoundSorter() = default;
 
-void RoundSorter::PassOnly(bool (*wanted)(uint32_t type)) { state_->wanted = wanted; }
-
 Status RoundSorter::OnRecord(const RawRecord& raw) {
   State& state = *state_;
   const EventTable& events = state.reader.events();
@@ -178,7 +175,6 @@ Status RoundSorter::OnRecord(const RawRecord& raw) {
   if (time == 0) return state.sink.OnTimedRecord({raw, 0, event});
   if (time < state.passed) state.counters.Add("perfdata.out_of_order");
   state.largest = std::max(state.largest, time);
-  if (state.wanted != nullptr && !state.wanted(raw.type) && state.IsReadable(raw)) return {};
   state.Hold(raw, time, event);
   if (state.readable.bytes() > state.limits.readable) state.Park();
   if (state.unreadable.bytes() > state.limits.unreadable) return state.PassOlderHalf();

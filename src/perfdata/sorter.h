@@ -43,10 +43,6 @@ class RoundSorter : public RecordSink {
   };
   RoundSorter(const Reader& reader, TimedSink& sink, Counters& counters);
   RoundSorter(const Reader& reader, TimedSink& sink, Counters& counters, const Limits& limits);
-  // Passes on records of the types that `wanted` is true of, and perhaps others, in the order in
-  // which all would be passed on: for who needs few of them, as those that can be read again are
-  // not held.
-  void PassOnly(bool (*wanted)(uint32_t type));
   ~RoundSorter() override;
   Status OnRecord(const RawRecord& raw) override;
   // At the end: passes all that is held.

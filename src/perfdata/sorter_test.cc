@@ -175,47 +175,6 @@ class StoppingSink : public TimedSink {
   }
 };
 
-// What is not wanted changes no order: its times still say how far a round flushes.
-TEST(RoundSorterTest, PassesWhatIsWantedInTheOrderOfAll) {
-  const auto comms = [](const std::vector<uint64_t>& times) {
-    Bytes all;
-    for (const uint64_t time : times) all = Join({all, CommBytes("x", 100, time)});
-    return all;
-  };
-  const Bytes bytes = FileBytes(Join({comms({12, 31}), Samples({10, 30, 20}), RoundBytes(),
-                                      Samples({40, 25}), comms({24, 41, 22}), RoundBytes(),
-                                      comms({23}), Samples({50}), RoundBytes(), comms({29})}));
-  for (const bool seekable : {true, false}) {
-    std::vector<uint64_t> all, wanted;
-    for (std::vector<uint64_t>* times : {&all, &wanted}) {
-      struct CommTimes : TimedSink {
-        std::vector<uint64_t>* times = nullptr;
-        uint64_t samples = 0;
-        Status OnTimedRecord(const TimedRecord& record) override {
-          if (record.raw.record_type() == RecordType::kComm) times->push_back(record.time);
-          if (record.raw.record_type() == RecordType::kSample) ++samples;
-          return {};
-        }
-      } sink;
-      sink.times = times;
-      MemorySource source(bytes, seekable);
-      const Result<std::unique_ptr<Reader>> reader = Reader::Open(source);
-      ASSERT_TRUE(reader);
-      Counters counters;
-      RoundSorter sorter(**reader, sink, counters);
-      if (times == &wanted) {
-        sorter.PassOnly(
-            [](uint32_t type) { return type == static_cast<uint32_t>(RecordType::kComm); });
-      }
-      ASSERT_TRUE((*reader)->ReadAll(sorter));
-      ASSERT_TRUE(sorter.Finish());
-      EXPECT_EQ(sink.samples, times == &wanted && seekable ? 0 : 6);
-    }
-    EXPECT_THAT(all, ElementsAre(12, 22, 24, 31, 23, 29, 41));
-    EXPECT_EQ(wanted, all);
-  }
-}
-
 TEST(RoundSorterTest, ReturnsTheSinksError) {
   const Bytes bytes = FileBytes(Samples({1, 2}));
   MemorySource source(bytes);
