@@ -59,18 +59,13 @@ TEST(Remap, TheSameKeyGivesTheSameBytesAndAnotherOtherAddresses) {
 
 TEST(Remap, NoAddressIsTakenForOneSeenBefore) {
   Recording in({SomeEvent(0)});
-  in.Map(kPid, 0, 0x4000, 0, "/bin/old");
+  in.Map(kPid, 0x555500000000, 0x4000, 0, "/bin/prog");
   constexpr uint16_t kGuestUser = 5;
   in.SampleAt(UINT32_MAX, 0x123, kGuestUser);
-  in.SampleAt(kPid, 0x123);
   in.SampleAt(kPid, 0);
-  in.SampleAt(kPid, 0x456);
   const Read out = fake::Anonymized(in.Finish());
-  const uint64_t start = out.All<Mmap2>()[0].addr;
   EXPECT_NE(out.samples[0].ip, 0x123);
-  EXPECT_EQ(out.samples[2].ip, 0);
-  EXPECT_NE(start, 0);
-  EXPECT_EQ(out.samples[3].ip - out.samples[1].ip, 0x456 - 0x123);
+  EXPECT_EQ(out.samples[1].ip, 0);
 }
 
 TEST(Remap, NeighboursStayNeighbours) {
