@@ -12,6 +12,11 @@ namespace {
 // Times that perf writes where there is none.
 bool IsTime(uint64_t time) { return time != 0 && time != UINT64_MAX; }
 
+constexpr uint32_t kNoEvent = UINT32_MAX;
+std::optional<uint32_t> EventOf(uint32_t event) {
+  return event == kNoEvent ? std::nullopt : std::optional(event);
+}
+
 // Where a record is in the order: by time, then as in the file. Records out of one compressed
 // record share an offset.
 struct Place {
@@ -27,22 +32,34 @@ struct Parked {
   uint32_t event = 0;
 };
 
+// A record that waits in its block. Nothing follows it outside its size: what has such a tail has
+// no time.
+struct Held {
+  Place place;
+  const uint8_t* bytes = nullptr;
+  uint32_t type = 0;
+  uint32_t block = 0;  // in State::blocks
+  uint32_t event = kNoEvent;
+  uint16_t size = 0, misc = 0;
+  bool decompressed = false;
+};
+
 // The memory that records held keep, as the sizes of their blocks. Records of one block come one
 // behind the other.
 class HeldBytes {
  public:
-  void Add(const RawRecord& raw) {
-    if (raw.block.get() != last_block_) {
-      last_block_ = raw.block.get();
-      bytes_ += raw.block ? raw.block->bytes.size() : 0;
+  void Add(uint32_t block, const BlockPtr& ptr) {
+    if (block != last_block_) {
+      last_block_ = block;
+      bytes_ += ptr ? ptr->bytes.size() : 0;
     }
-    bytes_ += sizeof(TimedRecord);
+    bytes_ += sizeof(Held);
   }
   void Clear() { *this = {}; }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
 
  private:
-  const Block* last_block_ = nullptr;
+  uint32_t last_block_ = UINT32_MAX;
   uint64_t bytes_ = 0;
 };
 
@@ -54,12 +71,17 @@ struct RoundSorter::State {
     if (FileSource* source = reader.seekable_source()) rereader.emplace(*source, reader.endian());
   }
 
-  [[nodiscard]] bool IsReadable(const RawRecord& raw) const {
-    return rereader && !raw.decompressed;
+  // Again.
+  [[nodiscard]] bool IsReadable(bool decompressed) const { return rereader && !decompressed; }
+  HeldBytes& BytesOf(const Held& record) {
+    return IsReadable(record.decompressed) ? readable : unreadable;
   }
   void Hold(const RawRecord& raw, uint64_t time, std::optional<uint32_t> event);
+  void CountHeld();
+  Status PassHeld(const Held& record);
   void Park();
   Status PassOlderHalf();
+  void SortDue();
   Status Flush(uint64_t up_to);
   Status PassParked(const Parked& record);
   Status Pass(const TimedRecord& record);
@@ -69,9 +91,12 @@ struct RoundSorter::State {
   Counters& counters;
   Limits limits;
   std::optional<Rereader> rereader;
-  std::vector<TimedRecord> held;  // in file order
+  std::vector<Held> held;        // in file order
+  std::vector<BlockPtr> blocks;  // of those held
   std::vector<Parked> parked;
-  std::vector<std::pair<Place, size_t>> due;  // in held; kept for its memory
+  // In held; kept for their memory, as `passing` is.
+  std::vector<std::pair<Place, size_t>> due, merged;
+  TimedRecord passing;
   HeldBytes readable, unreadable;
   uint64_t largest = 0;  // time seen
   uint64_t limit = 0;    // largest time seen before the last round
@@ -79,27 +104,51 @@ struct RoundSorter::State {
 };
 
 void RoundSorter::State::Hold(const RawRecord& raw, uint64_t time, std::optional<uint32_t> event) {
-  (IsReadable(raw) ? readable : unreadable).Add(raw);
-  held.emplace_back(raw, time, event);
+  if (blocks.empty() || blocks.back() != raw.block) blocks.push_back(raw.block);
+  const auto block = static_cast<uint32_t>(blocks.size() - 1);
+  held.push_back({{time, raw.file_offset},
+                  raw.bytes.data(),
+                  raw.type,
+                  block,
+                  event.value_or(kNoEvent),
+                  static_cast<uint16_t>(raw.bytes.size()),
+                  raw.misc,
+                  raw.decompressed});
+  BytesOf(held.back()).Add(block, raw.block);
+}
+
+// After some have gone: lets go their blocks, and measures what is left.
+void RoundSorter::State::CountHeld() {
+  readable.Clear();
+  unreadable.Clear();
+  std::vector<BlockPtr> kept;
+  uint32_t last = UINT32_MAX;
+  for (Held& record : held) {
+    if (record.block != last) {
+      last = record.block;
+      kept.push_back(std::move(blocks[last]));
+    }
+    record.block = static_cast<uint32_t>(kept.size() - 1);
+    BytesOf(record).Add(record.block, kept.back());
+  }
+  blocks = std::move(kept);
 }
 
 // Lets all go that can be read again.
 void RoundSorter::State::Park() {
-  std::erase_if(held, [this](const TimedRecord& record) {
-    if (!IsReadable(record.raw)) return false;
-    parked.push_back({{record.time, record.raw.file_offset},
-                      static_cast<uint32_t>(record.raw.bytes.size()),
-                      record.event.value_or(0)});
+  std::erase_if(held, [this](const Held& record) {
+    if (!IsReadable(record.decompressed)) return false;
+    parked.push_back({record.place, record.size, record.event});
     return true;
   });
-  readable.Clear();
+  CountHeld();
 }
 
 Status RoundSorter::State::PassOlderHalf() {
   counters.Add("perfdata.forced_flush");
   std::vector<uint64_t> times;
   times.reserve(held.size());
-  for (const TimedRecord& record : held) times.push_back(record.time);
+  for (const Held& record : held) times.push_back(record.place.time);
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());
   return Flush(*middle);
@@ -110,21 +159,58 @@ Status RoundSorter::State::Pass(const TimedRecord& record) {
   return sink.OnTimedRecord(record);
 }
 
+Status RoundSorter::State::PassHeld(const Held& of) {
+  TimedRecord& record = passing;
+  record.raw.type = of.type;
+  record.raw.misc = of.misc;
+  record.raw.bytes = {of.bytes, of.size};
+  record.raw.file_offset = of.place.offset;
+  record.raw.decompressed = of.decompressed;
+  if (record.raw.block != blocks[of.block]) record.raw.block = blocks[of.block];
+  record.time = of.place.time;
+  record.event = EventOf(of.event);
+  return Pass(record);
+}
+
 Status RoundSorter::State::PassParked(const Parked& parked_record) {
   TimedRecord record;
   TRY(rereader->Read(parked_record.place.offset, parked_record.size, record.raw));
   record.time = parked_record.place.time;
-  record.event = parked_record.event;
+  record.event = EventOf(parked_record.event);
   return Pass(record);
+}
+
+// Rings are sorted, each, and drained one behind the other: what is due are a few sorted runs.
+void RoundSorter::State::SortDue() {
+  std::vector<size_t> runs = {0};  // where they begin, and the end
+  for (size_t i = 1; i < due.size(); ++i) {
+    if (due[i] < due[i - 1]) runs.push_back(i);
+  }
+  runs.push_back(due.size());
+  while (runs.size() > 2) {
+    merged.resize(due.size());
+    std::vector<size_t> longer = {0};
+    for (size_t i = 0; i + 1 < runs.size(); i += 2) {
+      const size_t end = i + 2 < runs.size() ? runs[i + 2] : runs[i + 1];
+      const auto at = [this](size_t index) {
+        return due.begin() + static_cast<std::ptrdiff_t>(index);
+      };
+      std::merge(at(runs[i]), at(runs[i + 1]), at(runs[i + 1]), at(end),
+                 merged.begin() + static_cast<std::ptrdiff_t>(runs[i]));
+      longer.push_back(end);
+    }
+    std::swap(due, merged);
+    runs = std::move(longer);
+  }
 }
 
 // Passes on what is not younger than `up_to`: the parked and the held, merged.
 Status RoundSorter::State::Flush(uint64_t up_to) {
   due.clear();
   for (size_t i = 0; i < held.size(); ++i) {
-    if (held[i].time <= up_to) due.push_back({{held[i].time, held[i].raw.file_offset}, i});
+    if (held[i].place.time <= up_to) due.emplace_back(held[i].place, i);
   }
-  if (!std::ranges::is_sorted(due)) std::ranges::sort(due);
+  SortDue();
   const auto by_place = [](const Parked& a, const Parked& b) { return a.place < b.place; };
   if (!std::ranges::is_sorted(parked, by_place)) std::ranges::sort(parked, by_place);
 
@@ -133,19 +219,16 @@ Status RoundSorter::State::Flush(uint64_t up_to) {
     for (; next_parked < parked.size() && parked[next_parked].place < place; ++next_parked) {
       TRY(PassParked(parked[next_parked]));
     }
-    TRY(Pass(held[index]));
+    TRY(PassHeld(held[index]));
   }
   for (; next_parked < parked.size() && parked[next_parked].place.time <= up_to; ++next_parked) {
     TRY(PassParked(parked[next_parked]));
   }
   parked.erase(parked.begin(), parked.begin() + static_cast<std::ptrdiff_t>(next_parked));
   if (due.empty()) return {};
-  std::erase_if(held, [up_to](const TimedRecord& record) { return record.time <= up_to; });
-  readable.Clear();
-  unreadable.Clear();
-  for (const TimedRecord& record : held) {
-    (IsReadable(record.raw) ? readable : unreadable).Add(record.raw);
-  }
+  passing.raw.block.reset();
+  std::erase_if(held, [up_to](const Held& record) { return record.place.time <= up_to; });
+  CountHeld();
   return {};
 }
 
