@@ -12,6 +12,8 @@ namespace {
 // How far before a jump its parts are looked for, in instructions.
 constexpr size_t kLookBack = 32;
 constexpr size_t kMaxEntries = size_t{1} << 16;
+// Of a table that is only guessed at, one of this many first entries must lie in the function.
+constexpr uint32_t kTelling = 16;
 
 // An instruction with its operands.
 struct Decoded {
@@ -173,8 +175,8 @@ class JumpResolver {
       const Svma target = EntryAt(table, bytes.data() + entries * entry_size, entry_size);
       if (target >= flow_.start && target - flow_.start < code_.size()) {
         inside.push_back(target);
-      } else if (!bound) {
-        break;  // with a bound known, it goes to a cold part
+      } else if (!bound || (inside.empty() && entries >= kTelling)) {
+        break;  // with a bound known, it can go to a cold part
       }
     }
     if (inside.empty()) return false;

@@ -11,6 +11,9 @@ namespace {
 // -pg without -mfentry calls mcount after the frame is made and registers are saved.
 constexpr size_t kProfilingCallWithin = 32;  // instructions
 constexpr uint8_t kSledLength = 11;
+// The first of these bytes may be taken by a site of the function before, which has at least one of
+// its own.
+constexpr size_t kLeastPaddingBefore = kJumpLength - 1 + kJumpLength;
 constexpr uint64_t kNumberOfSigreturn = 15;
 
 // Nops of any form, int3 and zeros: what assemblers and linkers fill gaps with.
@@ -183,7 +186,7 @@ class SiteChooser {
   }
 
   std::optional<Site> TryShortJump(size_t offset) const {
-    if (around_.before.size() < kJumpLength || !flow_.unresolved.empty() ||
+    if (around_.before.size() < kLeastPaddingBefore || !flow_.unresolved.empty() ||
         flow_.decoded < code_.size()) {
       return std::nullopt;
     }

@@ -84,8 +84,10 @@ struct SiteOptions {
   bool allow_trap = true;
 };
 
-// Chooses the best kind of site for the function of `flow`, whose bytes are `code`. Whether the
-// copy can be put near enough is left to the caller.
+// Chooses the best kind of site for the function of `flow`, whose bytes are `code`: these must end
+// where any other function begins, also one that is an entry into the same code. The sites of
+// different functions then never overlap, in the padding between them neither. Whether the copy can
+// be put near enough is left to the caller.
 std::expected<Site, SiteError> ChooseSite(ByteView code, const FunctionFlow& flow,
                                           const FunctionSurroundings& around,
                                           SiteOptions options = {});

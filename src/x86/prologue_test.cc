@@ -179,7 +179,7 @@ TEST(ChooseSite, DoesNotJumpOverWhatAnotherFunctionJumpsTo) {
 
 TEST(ChooseSite, JumpsByWayOfThePaddingBefore) {
   FunctionSurroundings around;
-  const Bytes nops(6, 0x90);
+  const Bytes nops(9, 0x90);
   around.before = nops;
   // The jump back goes behind the first two bytes.
   const Bytes code = {0xff, 0xc0, 0xff, 0xc9, 0x90, 0x75, 0xfb, 0xc3};
@@ -190,15 +190,16 @@ TEST(ChooseSite, JumpsByWayOfThePaddingBefore) {
   EXPECT_EQ(site->length, 2);
   EXPECT_EQ(site->piece_length, 2);
   EXPECT_TRUE(ShortJump(Avma(site->address.value), Avma(site->padding.value)));
-  // Too little of it, or no padding, or somebody comes there, or an instruction of one byte first.
-  around.before = ByteView(nops).first(4);
+  // Too little of it (the function before may need 4 bytes of it itself), or no padding, or
+  // somebody comes there, or an instruction of one byte first.
+  around.before = ByteView(nops).first(8);
   EXPECT_EQ(Choose(code, around)->kind, SiteKind::kTrap);
-  const Bytes code_before = {0x90, 0x90, 0x90, 0x90, 0x90, 0xc3};
+  const Bytes code_before = {0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xc3};
   around.before = code_before;
   EXPECT_EQ(Choose(code, around)->kind, SiteKind::kTrap);
   around.before = nops;
   EXPECT_EQ(Choose(kJumpBack, around)->kind, SiteKind::kTrap);
-  const std::vector<CodeRange> ranges = {{kStart - 6, nops}};
+  const std::vector<CodeRange> ranges = {{kStart - 9, nops}};
   BranchTargets targets(ranges);
   targets.Add(kStart - 2);
   around.targets = &targets;

@@ -91,10 +91,30 @@ void ReadRelocations(const elf::Image& image, ModuleCode& module) {
   std::ranges::sort(module.relocations, {}, &x86::RelativeRelocation::place);
 }
 
-x86::SiteSection SiteSectionOf(const ModuleCode& module, const char* name) {
-  const elf::Section* const section = module.image->FindSection(name);
-  if (section == nullptr) return {};
-  return {Svma(section->addr), module.image->RawBytes(*section), module.relocations};
+// Calls read for each section of that name: the linker may have left several.
+template <typename Read>
+void ForEachSection(const ModuleCode& module, std::string_view name, const Read& read) {
+  for (const elf::Section& section : module.image->sections()) {
+    if (section.name != name) continue;
+    read(x86::SiteSection{Svma(section.addr), module.image->RawBytes(section), module.relocations});
+  }
+}
+
+void ReadSiteTables(ModuleCode& module) {
+  for (const std::string_view name : {"__patchable_function_entries", "__mcount_loc"}) {
+    ForEachSection(module, name, [&](const x86::SiteSection& section) {
+      const auto addresses = x86::ReadAddressTable(section);
+      module.patchable_entries.insert(module.patchable_entries.end(), addresses.begin(),
+                                      addresses.end());
+    });
+  }
+  std::ranges::sort(module.patchable_entries);
+  ForEachSection(module, "xray_instr_map", [&](const x86::SiteSection& section) {
+    const auto table = x86::ReadSledTable(section);
+    module.sleds.sleds.insert(module.sleds.sleds.end(), table.sleds.begin(), table.sleds.end());
+    module.sleds.unknown += table.unknown;
+  });
+  std::ranges::sort(module.sleds.sleds, {}, &x86::Sled::address);
 }
 
 }  // namespace
@@ -132,12 +152,7 @@ Result<std::unique_ptr<ModuleCode>> ReadModuleCode(const std::string& path, Exec
   for (const x86::RelativeRelocation& relocation : module->relocations) {
     module->targets.Add(relocation.value);
   }
-  module->patchable_entries =
-      x86::ReadAddressTable(SiteSectionOf(*module, "__patchable_function_entries"));
-  const auto calls = x86::ReadAddressTable(SiteSectionOf(*module, "__mcount_loc"));
-  module->patchable_entries.insert(module->patchable_entries.end(), calls.begin(), calls.end());
-  std::ranges::sort(module->patchable_entries);
-  module->sleds = x86::ReadSledTable(SiteSectionOf(*module, "xray_instr_map"));
+  ReadSiteTables(*module);
   return module;
 }
 
