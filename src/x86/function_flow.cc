@@ -14,7 +14,7 @@ std::optional<Svma> FunctionFlow::EnteredInside(Svma begin, Svma end) const {
   };
   for (const Branch& branch : branches) {
     const Svma from = start + branch.from;
-    if (from < begin || from >= end) note(branch.target);
+    if (branch.is_indirect || from < begin || from >= end) note(branch.target);
   }
   for (const Svma target : taken) note(target);
   return first;

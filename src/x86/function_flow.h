@@ -19,6 +19,7 @@ using LoadedBytes = std::function<ByteView(Svma)>;
 struct Branch {
   uint32_t from = 0;  // offset of the branch in the function
   Svma target;
+  bool is_indirect = false;  // by a jump table
   friend bool operator==(const Branch&, const Branch&) = default;
 };
 
@@ -36,7 +37,7 @@ struct FunctionFlow {
   Svma start;
   std::vector<uint32_t> instructions;  // offsets, ascending
   // Direct jumps, calls and xbegin, in order of `from`, wherever they go; then one for each entry
-  // of a jump table.
+  // of a jump table that lies in the function (once, if several jumps use the table).
   std::vector<Branch> branches;
   std::vector<JumpTable> tables;
   // Offsets of indirect jumps that compute their target from a table that was not found. (Those
@@ -48,7 +49,8 @@ struct FunctionFlow {
   uint32_t decoded = 0;
 
   // The first place strictly inside [begin, end) (so not `begin`) whose address is taken, or that a
-  // branch goes to which is not itself in [begin, end).
+  // branch goes to which is not itself in [begin, end): these can be aimed elsewhere when they are
+  // moved, but not entries of tables.
   [[nodiscard]] std::optional<Svma> EnteredInside(Svma begin, Svma end) const;
 };
 

@@ -138,6 +138,17 @@ TEST(ReadFunctionFlow, FindsTheTableOfAFarLea) {
   }
 }
 
+TEST(ReadFunctionFlow, ReadsATableOfSeveralJumpsOnce) {
+  Code code;
+  code.Put({0x48, 0x8d, 0x15}).PutDisplacement(kTable);
+  for (int i = 0; i < 2; ++i) code.Put({0x48, 0x63, 0x04, 0x82, 0x48, 0x01, 0xd0, 0xff, 0xe0});
+  const Bytes table = OffsetTable({kStart + 7, kStart + 16});
+  const FunctionFlow flow = ReadFunctionFlow(kStart, code.bytes(), DataAtTable(table));
+  EXPECT_EQ(flow.tables.size(), 2U);
+  EXPECT_EQ(flow.branches.size(), 2U);
+  EXPECT_TRUE(flow.unresolved.empty());
+}
+
 // gcc -O0: lea 0(,%rax,4), %rdx; lea table, %rax; mov (%rdx,%rax), %eax; cltq; lea table, %rdx;
 // add %rdx, %rax; jmp *%rax
 TEST(ReadFunctionFlow, FollowsUnoptimisedTablesOfOffsets) {

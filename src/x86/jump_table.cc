@@ -67,6 +67,7 @@ class JumpResolver {
     for (size_t i = index + 1; i-- > 0 && before_.size() <= kLookBack;) {
       before_.push_back(DecodeAt(flow_.instructions[i]));
     }
+    bound_ = Bound();
     const Decoded& at = before_.front();
     if (at.IsMemory(0)) {
       if (LoadsEntry(at, 0, 8)) ResolveAddresses(at.operands[0].mem);
@@ -165,24 +166,37 @@ class JumpResolver {
     }
   }
 
+  // Each table is read once, though a hundred jumps of an interpreter may use it.
   bool ReadTable(Svma table, size_t entry_size) {
+    const size_t limit = bound_.value_or(kMaxEntries);
+    auto known = std::ranges::find_if(read_, [&](const ReadResult& result) {
+      return result.table == table && result.entry_size == entry_size && result.limit >= limit;
+    });
+    if (known == read_.end()) {
+      read_.push_back({table, entry_size, limit, ReadEntries(table, entry_size, limit)});
+      known = std::prev(read_.end());
+    }
+    if (known->entries == 0) return false;
+    const auto entries = static_cast<uint32_t>(std::min<size_t>(known->entries, limit));
+    flow_.tables.push_back({before_.front().offset, table, entries, bound_.has_value()});
+    return true;
+  }
+  // How many; 0 if none is in the function. Those that are become branches.
+  uint32_t ReadEntries(Svma table, size_t entry_size, size_t limit) {
     const ByteView bytes = loaded_(table);
-    const std::optional<size_t> bound = Bound();
-    const size_t count = std::min(bytes.size() / entry_size, bound.value_or(kMaxEntries));
-    std::vector<Svma> inside;
+    const size_t count = std::min(bytes.size() / entry_size, limit);
     uint32_t entries = 0;
+    bool any_inside = false;
     for (; entries < count; ++entries) {
       const Svma target = EntryAt(table, bytes.data() + entries * entry_size, entry_size);
       if (target >= flow_.start && target - flow_.start < code_.size()) {
-        inside.push_back(target);
-      } else if (!bound || (inside.empty() && entries >= kTelling)) {
+        any_inside = true;
+        flow_.branches.push_back({before_.front().offset, target, /*is_indirect=*/true});
+      } else if (!bound_ || (!any_inside && entries >= kTelling)) {
         break;  // with a bound known, it can go to a cold part
       }
     }
-    if (inside.empty()) return false;
-    for (const Svma target : inside) flow_.branches.push_back({before_.front().offset, target});
-    flow_.tables.push_back({before_.front().offset, table, entries, bound.has_value()});
-    return true;
+    return any_inside ? entries : 0;
   }
   static Svma EntryAt(Svma table, const uint8_t* entry, size_t entry_size) {
     if (entry_size == 8) return Svma(LoadUnaligned<uint64_t>(entry, Endian::kLittle));
@@ -212,6 +226,14 @@ class JumpResolver {
   FunctionFlow& flow_;
   ZydisDecoder decoder_;
   std::vector<Decoded> before_;
+  std::optional<size_t> bound_;
+  struct ReadResult {
+    Svma table;
+    size_t entry_size;
+    size_t limit;
+    uint32_t entries;
+  };
+  std::vector<ReadResult> read_;
   std::vector<std::pair<ZydisRegister, Svma>> leas_;
   bool leas_read_ = false;
 };

@@ -244,7 +244,7 @@ class SiteChooser {
       if (!around_.targets->Contains(at)) continue;
       const bool own = std::ranges::any_of(flow_.branches, [&](const Branch& branch) {
         const Svma from = flow_.start + branch.from;
-        return from >= begin && from < end && branch.target == at;
+        return !branch.is_indirect && from >= begin && from < end && branch.target == at;
       });
       if (!own) return false;
     }

@@ -228,6 +228,21 @@ TEST(ChooseSite, OverwritesOnlyPaddingBehindAShortFunction) {
   EXPECT_EQ(Choose({0x31, 0xc0}, around)->kind, SiteKind::kTrap);
 }
 
+// The jump itself would be moved, but what its table leads to would not.
+TEST(ChooseSite, DoesNotJumpOverWhatATableLeadsTo) {
+  // inc edi; jmp *0x2000(,%rdi,8): the table's only entry is the jump
+  const Bytes code = With({0xff, 0xc7, 0xff, 0x24, 0xfd, 0, 0x20, 0, 0});
+  Bytes table(8);
+  StoreUnaligned(table.data(), kStart.value + 2, Endian::kLittle);
+  const auto loaded = [&](Svma svma) {
+    return svma == Svma(0x2000) ? ByteView(table) : ByteView();
+  };
+  const FunctionFlow flow = ReadFunctionFlow(kStart, code, loaded);
+  const auto site = ChooseSite(code, flow, {});
+  EXPECT_EQ(site->kind, SiteKind::kTrap);
+  EXPECT_EQ(site->not_a_jump, SiteRefusal::kBranchIntoSite);
+}
+
 TEST(ChooseSite, TrustsNoUnresolvedJump) {
   // movslq (%rdx,%rax,4), %rax; add %rdx, %rax; jmp *%rax
   const auto site = Choose({0x48, 0x63, 0x04, 0x82, 0x48, 0x01, 0xd0, 0xff, 0xe0});

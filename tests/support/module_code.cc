@@ -1,7 +1,7 @@
 #include "support/module_code.h"
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <map>
 #include <utility>
 
@@ -145,10 +145,9 @@ Result<std::unique_ptr<ModuleCode>> ReadModuleCode(const std::string& path, Exec
   ReadRelocations(*module->image, *module);
   std::vector<Svma> starts;
   for (const auto& [start, extent] : extents) starts.push_back(start);
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();
   module->targets = x86::FindBranchTargets(module->ranges, starts, executor);
-  module->target_seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  module->target_seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   for (const x86::RelativeRelocation& relocation : module->relocations) {
     module->targets.Add(relocation.value);
   }

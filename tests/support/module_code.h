@@ -36,7 +36,7 @@ struct ModuleCode {
   x86::SledTable sleds;
   std::vector<Svma> profiling_functions;  // mcount, __fentry__: as defined here
   uint64_t code_size = 0;
-  double target_seconds = 0;  // that FindBranchTargets took
+  double target_seconds = 0;  // of CPU time that FindBranchTargets took
 
   [[nodiscard]] x86::FunctionSurroundings Around(const ModuleFunction& function) const;
   [[nodiscard]] x86::LoadedBytes Loaded() const;
