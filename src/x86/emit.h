@@ -118,7 +118,7 @@ constexpr std::array<uint8_t, 10> MoveNumber64(Register to, uint64_t value) {
 
 inline constexpr size_t kLongestNop = 9;
 // Row n - 1 holds the nop of n bytes that the SDM recommends.
-inline constexpr std::array<std::array<uint8_t, kLongestNop>, kLongestNop> kNops = {{
+inline constexpr std::array<std::array<uint8_t, kLongestNop>, kLongestNop> kNopBytes = {{
     {0x90},
     {0x66, 0x90},
     {0x0f, 0x1f, 0x00},
@@ -133,7 +133,7 @@ inline constexpr std::array<std::array<uint8_t, kLongestNop>, kLongestNop> kNops
 // The one of 5 bytes is what compilers and kernels write too.
 constexpr std::span<const uint8_t> Nop(size_t length) {
   if (length == 0 || length > kLongestNop) return {};
-  return std::span<const uint8_t>(kNops[length - 1]).first(length);
+  return std::span<const uint8_t>(kNopBytes[length - 1]).first(length);
 }
 // Fills `code` with as few of these as do.
 constexpr void FillWithNops(std::span<uint8_t> code) {

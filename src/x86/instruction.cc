@@ -6,12 +6,12 @@ namespace stackreel::x86 {
 namespace {
 
 const ZydisDecoder& Decoder64() {
-  static const ZydisDecoder decoder = [] {
+  static const ZydisDecoder kDecoder = [] {
     ZydisDecoder made;
     ZydisDecoderInit(&made, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
     return made;
   }();
-  return decoder;
+  return kDecoder;
 }
 
 // Of that coprocessor (the first Xeon Phi) only. Its conditional jumps have VEX opcodes.

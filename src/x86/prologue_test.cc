@@ -12,11 +12,11 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-constexpr Svma kStart(0x1010);
+constexpr Svma kEntry(0x1010);
 
 std::expected<Site, SiteError> Choose(const Bytes& code, const FunctionSurroundings& around = {},
                                       SiteOptions options = {}) {
-  const FunctionFlow flow = ReadFunctionFlow(kStart, code, [](Svma) { return ByteView(); });
+  const FunctionFlow flow = ReadFunctionFlow(kEntry, code, [](Svma) { return ByteView(); });
   return ChooseSite(code, flow, around, options);
 }
 
@@ -33,7 +33,7 @@ TEST(ChooseSite, TakesANopOfFiveBytes) {
   auto site = Choose(With(kNop5));
   ASSERT_TRUE(site);
   EXPECT_EQ(site->kind, SiteKind::kNop);
-  EXPECT_EQ(site->address, kStart);
+  EXPECT_EQ(site->address, kEntry);
   EXPECT_EQ(site->length, 5);
 }
 
@@ -44,10 +44,10 @@ TEST(ChooseSite, LooksBehindEndbr64) {
   auto site = Choose(With(code));
   ASSERT_TRUE(site);
   EXPECT_EQ(site->kind, SiteKind::kNop);
-  EXPECT_EQ(site->address, kStart + 4);
+  EXPECT_EQ(site->address, kEntry + 4);
   site = Choose(With(kEndbr64));
   EXPECT_EQ(site->kind, SiteKind::kJump);
-  EXPECT_EQ(site->address, kStart + 4);
+  EXPECT_EQ(site->address, kEntry + 4);
   EXPECT_EQ(site->piece_length, 6);
   EXPECT_FALSE(site->covers_endbr64);
 }
@@ -57,11 +57,11 @@ TEST(ChooseSite, CoversEndbr64OnlyIfThereIsNoOtherWay) {
   auto site = Choose(code);
   ASSERT_TRUE(site);
   EXPECT_EQ(site->kind, SiteKind::kJump);
-  EXPECT_EQ(site->address, kStart);
+  EXPECT_EQ(site->address, kEntry);
   EXPECT_TRUE(site->covers_endbr64);
   site = Choose(code, {}, {.has_branch_tracking = true});
   EXPECT_EQ(site->kind, SiteKind::kTrap);
-  EXPECT_EQ(site->address, kStart + 4);
+  EXPECT_EQ(site->address, kEntry + 4);
 }
 
 // gcc's -fpatchable-function-entry writes single bytes, between which a thread can be.
@@ -76,38 +76,38 @@ TEST(ChooseSite, TakesARunOfNops) {
 
 TEST(ChooseSite, TakesListedNopsThatAreNotAtTheEntry) {
   const Bytes code = With({0x55, 0x48, 0x89, 0xe5, 0x0f, 0x1f, 0x44, 0, 0});
-  const std::vector<Svma> listed = {kStart - 0x10, kStart + 4, kStart + 0x100};
+  const std::vector<Svma> listed = {kEntry - 0x10, kEntry + 4, kEntry + 0x100};
   FunctionSurroundings around;
   around.patchable_entries = listed;
   const auto site = Choose(code, around);
   EXPECT_EQ(site->kind, SiteKind::kNop);
-  EXPECT_EQ(site->address, kStart + 4);
+  EXPECT_EQ(site->address, kEntry + 4);
   EXPECT_EQ(Choose(code)->kind, SiteKind::kJump);
 }
 
 TEST(ChooseSite, TakesCallsOfProfilingFunctions) {
   // call +0x100 right at the entry: __fentry__
-  const std::vector<Svma> functions = {Svma(0x9999), kStart + 5 + 0x100};
+  const std::vector<Svma> functions = {Svma(0x9999), kEntry + 5 + 0x100};
   FunctionSurroundings around;
   around.profiling_functions = functions;
   const Bytes fentry = With({0xe8, 0, 1, 0, 0});
   auto site = Choose(fentry, around);
   EXPECT_EQ(site->kind, SiteKind::kCall);
-  EXPECT_EQ(site->address, kStart);
+  EXPECT_EQ(site->address, kEntry);
   EXPECT_EQ(Choose(fentry)->kind, SiteKind::kJump);  // some other function
   // push rbp; mov rbp, rsp; call [rip+0x100]: mcount by way of the GOT
-  const std::vector<Svma> slots = {kStart + 10 + 0x100};
+  const std::vector<Svma> slots = {kEntry + 10 + 0x100};
   around.profiling_slots = slots;
   site = Choose(With({0x55, 0x48, 0x89, 0xe5, 0xff, 0x15, 0, 1, 0, 0}), around);
   EXPECT_EQ(site->kind, SiteKind::kCall);
-  EXPECT_EQ(site->address, kStart + 4);
+  EXPECT_EQ(site->address, kEntry + 4);
   EXPECT_EQ(site->length, 6);
 }
 
 TEST(ChooseSite, TakesSleds) {
   const Bytes code = With({0xeb, 0x09, 0x66, 0x0f, 0x1f, 0x84, 0, 0, 2, 0, 0});
-  std::vector<Sled> sleds = {{kStart + 20, kStart, SledKind::kExit, true, 2},
-                             {kStart, kStart, SledKind::kEntry, true, 2}};
+  std::vector<Sled> sleds = {{kEntry + 20, kEntry, SledKind::kExit, true, 2},
+                             {kEntry, kEntry, SledKind::kEntry, true, 2}};
   std::ranges::sort(sleds, {}, &Sled::address);
   FunctionSurroundings around;
   around.sleds = sleds;
@@ -156,23 +156,23 @@ TEST(ChooseSite, TellsALoopHead) {
 
 TEST(ChooseSite, DoesNotJumpOverWhatAnotherFunctionJumpsTo) {
   const Bytes code = With({0x55, 0x48, 0x89, 0xe5});
-  const std::vector<CodeRange> ranges = {{kStart, code}};
+  const std::vector<CodeRange> ranges = {{kEntry, code}};
   FunctionSurroundings around;
   for (const uint64_t offset : {1U, 4U}) {
     BranchTargets targets(ranges);
-    targets.Add(kStart + offset);
+    targets.Add(kEntry + offset);
     around.targets = &targets;
     EXPECT_EQ(Choose(code, around)->kind, SiteKind::kTrap) << offset;
   }
   for (const uint64_t offset : {0U, 5U}) {
     BranchTargets targets(ranges);
-    targets.Add(kStart + offset);
+    targets.Add(kEntry + offset);
     around.targets = &targets;
     EXPECT_EQ(Choose(code, around)->kind, SiteKind::kJump) << offset;
   }
   // Nor over a nop that somebody jumps into.
   BranchTargets targets(ranges);
-  targets.Add(kStart + 3);
+  targets.Add(kEntry + 3);
   around.targets = &targets;
   EXPECT_NE(Choose(With(kNop5), around)->kind, SiteKind::kNop);
 }
@@ -186,7 +186,7 @@ TEST(ChooseSite, JumpsByWayOfThePaddingBefore) {
   const auto site = Choose(code, around);
   ASSERT_TRUE(site);
   EXPECT_EQ(site->kind, SiteKind::kShortJump);
-  EXPECT_EQ(site->padding, kStart - 5);
+  EXPECT_EQ(site->padding, kEntry - 5);
   EXPECT_EQ(site->length, 2);
   EXPECT_EQ(site->piece_length, 2);
   EXPECT_TRUE(ShortJump(Avma(site->address.value), Avma(site->padding.value)));
@@ -199,9 +199,9 @@ TEST(ChooseSite, JumpsByWayOfThePaddingBefore) {
   EXPECT_EQ(Choose(code, around)->kind, SiteKind::kTrap);
   around.before = nops;
   EXPECT_EQ(Choose(kJumpBack, around)->kind, SiteKind::kTrap);
-  const std::vector<CodeRange> ranges = {{kStart - 9, nops}};
+  const std::vector<CodeRange> ranges = {{kEntry - 9, nops}};
   BranchTargets targets(ranges);
-  targets.Add(kStart - 2);
+  targets.Add(kEntry - 2);
   around.targets = &targets;
   EXPECT_EQ(Choose(code, around)->kind, SiteKind::kTrap);
 }
@@ -233,11 +233,11 @@ TEST(ChooseSite, DoesNotJumpOverWhatATableLeadsTo) {
   // inc edi; jmp *0x2000(,%rdi,8): the table's only entry is the jump
   const Bytes code = With({0xff, 0xc7, 0xff, 0x24, 0xfd, 0, 0x20, 0, 0});
   Bytes table(8);
-  StoreUnaligned(table.data(), kStart.value + 2, Endian::kLittle);
+  StoreUnaligned(table.data(), kEntry.value + 2, Endian::kLittle);
   const auto loaded = [&](Svma svma) {
     return svma == Svma(0x2000) ? ByteView(table) : ByteView();
   };
-  const FunctionFlow flow = ReadFunctionFlow(kStart, code, loaded);
+  const FunctionFlow flow = ReadFunctionFlow(kEntry, code, loaded);
   const auto site = ChooseSite(code, flow, {});
   EXPECT_EQ(site->kind, SiteKind::kTrap);
   EXPECT_EQ(site->not_a_jump, SiteRefusal::kBranchIntoSite);
