@@ -72,10 +72,11 @@ class AnalysedSamples : public anonymize::ComparedSamples, public analyze::Analy
   void Run();
   Status Give();
   // Stays where it is.
-  const std::string& NameOf(session::ModuleId id, const session::Module& module) {
+  std::string_view NameOf(session::ModuleId id, const session::Module* module) {
+    if (module == nullptr) return "";
     while (names_.size() <= id) names_.emplace_back();
     std::optional<std::string>& name = names_[id];
-    if (!name) name = module.name();
+    if (!name) name = module->name();
     return *name;
   }
 
@@ -128,8 +129,7 @@ Status AnalysedSamples::OnSample(const analyze::AnalyzedSample& analyzed) {
   for (const analyze::AnalyzedFrame& frame : analyzed.frames) {
     const session::Module* module =
         frame.module < modules.size() ? &modules[frame.module] : nullptr;
-    const std::string_view name = module == nullptr ? "" : NameOf(frame.module, *module);
-    sample.frames.push_back({name, OffsetOf(frame, module), ""});
+    sample.frames.push_back({NameOf(frame.module, module), OffsetOf(frame, module), ""});
   }
   return filling_.size() < kBatch ? Status() : Give();
 }
