@@ -34,6 +34,12 @@ without_inlines() {  # ratios for one recording
     "env LD_PRELOAD=$out/nomask.so $theirs"
 }
 
+with_inlines() {  # NAME RUNS: perf asks addr2line once for each distinct address
+  bench/ratio.py --runs "$2" --name "script $1 with inlined functions" \
+    "$stackreel script --threads=1 -F ip,sym -i $out/$1" \
+    "timeout 900 perf script -F ip,sym -i $out/$1"
+}
+
 # Seconds of wall time on one thread and on two, and the peak memory of each.
 threads() {
   local n
@@ -60,11 +66,14 @@ analyze() {
   perf_recording clang.data 8192 4999 $(compile)
   local file
   for file in short8 long8 short32 long32 clang; do without_inlines "$file.data"; done
-  # perf asks addr2line once for each distinct address: few samples, of a program that has many.
+  for file in short8 short32; do with_inlines "$file.data" "$runs"; done
+  # Few samples, of a program that has many addresses.
   perf_recording self.data 8192 9999 "$stackreel" script --threads=1 -i "$out/clang.data"
-  bench/ratio.py --runs 1 --name "script with inlined functions" \
-    "$stackreel script --threads=1 -F ip,sym -i $out/self.data" \
-    "timeout 900 perf script -F ip,sym -i $out/self.data"
+  with_inlines self.data 1
+  for file in long8 clang; do
+    threads script -F ip,sym -i "$out/$file.data"
+    threads report -i "$out/$file.data"
+  done
   # More than 1 GB; removed again.
   perf_recording large.data 65528 4999 "$out/deep" 8 3 1
   ls -l "$out/large.data" | awk '{print $5 " bytes in large.data"}'

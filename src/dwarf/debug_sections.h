@@ -24,10 +24,11 @@ struct AddressRange {
   uint64_t hi = 0;
 };
 
-// Views; a section that is not there is empty.
+// Views; a section that is not there is empty. Those of lines are not here, but in
+// DebugSectionFile.
 struct DebugSections {
   Endian endian = Endian::kLittle;
-  ByteView info, abbrev, line, str, line_str, str_offsets, addr, ranges, rnglists, aranges;
+  ByteView info, abbrev, str, str_offsets, addr, ranges, rnglists, aranges;
 };
 
 // A file that the debug information refers to for what it shares with others (dwz).
@@ -36,6 +37,7 @@ struct SupplementaryLink {
   ByteView build_id;
 };
 
+// For use by one thread at a time: the sections that not everybody needs are read on first need.
 class DebugSectionFile {
  public:
   enum class Kind : uint8_t {
@@ -48,7 +50,11 @@ class DebugSectionFile {
   static Result<std::shared_ptr<const DebugSectionFile>> Open(FileImagePtr file, Kind kind);
 
   [[nodiscard]] const DebugSections& sections() const { return sections_; }
-  // The sections that could not be decompressed.
+  // .debug_line and .debug_line_str; empty of a split file, whose lines are in that of its
+  // skeleton.
+  [[nodiscard]] ByteView line() const { return OnNeed(line_, ".debug_line"); }
+  [[nodiscard]] ByteView line_str() const { return OnNeed(line_str_, ".debug_line_str"); }
+  // The sections that could not be decompressed; grows with those that are read on first need.
   [[nodiscard]] uint64_t bad_sections() const { return bad_sections_; }
   // Relocations of a relocatable file that were left undone.
   [[nodiscard]] uint64_t relocations_not_done() const { return relocations_not_done_; }
@@ -62,20 +68,26 @@ class DebugSectionFile {
   [[nodiscard]] bool MayHoldCode(uint64_t svma) const;
 
  private:
-  explicit DebugSectionFile(FileImagePtr file) : file_(std::move(file)) {}
-  ByteView Load(const elf::Image& image, std::string_view name);
-  void ReadSupplementaryLink(const elf::Image& image);
+  DebugSectionFile(FileImagePtr file, elf::Image image, Kind kind)
+      : file_(std::move(file)), image_(std::move(image)), kind_(kind) {}
+  ByteView Load(std::string_view name) const;
+  ByteView OnNeed(std::optional<ByteView>& section, std::string_view name) const;
+  void ReadSupplementaryLink();
+  void ReadCodeRanges();
 
   FileImagePtr file_;
-  std::vector<elf::SectionBytes> loaded_;
+  elf::Image image_;  // of file_
+  Kind kind_;
+  mutable std::vector<elf::SectionBytes> loaded_;
+  mutable std::optional<ByteView> line_, line_str_;
   DebugSections sections_;
   ByteView package_index_;
   BuildId supplementary_id_;
   std::optional<SupplementaryLink> supplementary_;
   std::vector<AddressRange> code_;                // sorted; empty: not known
   std::optional<elf::RelocatableLayout> layout_;  // of a relocatable file
-  uint64_t bad_sections_ = 0;
-  uint64_t relocations_not_done_ = 0;
+  mutable uint64_t bad_sections_ = 0;
+  mutable uint64_t relocations_not_done_ = 0;
 };
 
 }  // namespace stackreel::dwarf

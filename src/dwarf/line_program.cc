@@ -11,7 +11,7 @@ namespace stackreel::dwarf {
 //   u8 minimum instruction length, [4: u8 maximum operations], u8 default is_stmt, s8 line base,
 //   u8 line range, u8 opcode base, u8 operand counts[opcode base - 1], directories, files
 bool LineProgram::ReadHeader(uint64_t offset) {
-  ByteReader reader(info_.sections().line, info_.sections().endian);
+  ByteReader reader(info_.line(), info_.sections().endian);
   reader.Seek(offset);
   uint64_t length = reader.U32();
   if (length == 0xffffffff) {
@@ -20,7 +20,7 @@ bool LineProgram::ReadHeader(uint64_t offset) {
   }
   if (!reader.ok() || length > reader.remaining()) return false;
   const uint64_t end = reader.offset() + length;
-  reader = ByteReader(info_.sections().line.first(end), info_.sections().endian);
+  reader = ByteReader(info_.line().first(end), info_.sections().endian);
   reader.Seek(end - length);
   encoding_.version = reader.U16();
   if (encoding_.version < 2 || encoding_.version > 5) return false;

@@ -11,7 +11,7 @@ namespace stackreel::dwarf {
 LineTable LineTable::Read(const DebugInfo& info, const Unit& unit, uint64_t offset,
                           uint64_t* rows_left) {
   LineTable table;
-  table.comp_dir_ = unit.comp_dir;
+  table.comp_dir_ = info.TextOf(unit, unit.comp_dir);
   LineProgram program(info, unit, rows_left, table);
   table.damaged_ = !program.Run(offset);
   table.rows_.shrink_to_fit();

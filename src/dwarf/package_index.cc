@@ -72,9 +72,6 @@ std::optional<DebugSections> PackageIndex::Find(uint64_t dwo_id,
       case kSectAbbrev:
         good = part(package.abbrev, &parts.abbrev);
         break;
-      case kSectLine:
-        good = part(package.line, &parts.line);
-        break;
       case kSectStrOffsets:
         good = part(package.str_offsets, &parts.str_offsets);
         break;

@@ -38,7 +38,7 @@ class DwarfSourceIndex : public SourceIndex {
         file_(std::move(file)),
         info_(file_, file_->sections(), counters_),
         loader_(std::move(loader)),
-        split_units_(*file_, loader_.dwo_file, counters_),
+        split_units_(info_, loader_.dwo_file, counters_),
         lines_(info_, counters_) {
     counters_.Add("dwarf.bad_section", file_->bad_sections());
     counters_.Add("dwarf.relocation_not_done", file_->relocations_not_done());

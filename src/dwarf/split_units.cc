@@ -47,7 +47,8 @@ SplitUnits::Found SplitUnits::FindInPackage(const Unit& skeleton) {
 }
 
 SplitUnits::Found SplitUnits::FindInFile(const Unit& skeleton) {
-  const FileImagePtr image = loader_(skeleton.dwo_name, skeleton.comp_dir);
+  const FileImagePtr image =
+      loader_(skeleton.dwo_name, skeletons_.TextOf(skeleton, skeleton.comp_dir));
   if (image == nullptr) return {};
   auto file = DebugSectionFile::Open(image, DebugSectionFile::Kind::kSplit);
   if (!file) return {};

@@ -23,7 +23,7 @@ class SplitUnits {
   using Loader = std::function<FileImagePtr(std::string_view dwo_name, std::string_view comp_dir)>;
 
   // `skeletons` is the file with the skeleton units; must outlive this.
-  SplitUnits(const DebugSectionFile& skeletons, const Loader& loader, Counters& counters)
+  SplitUnits(const DebugInfo& skeletons, const Loader& loader, Counters& counters)
       : skeletons_(skeletons), loader_(loader), counters_(counters) {}
 
   struct Found {
@@ -45,7 +45,7 @@ class SplitUnits {
   Found FindUnit(DebugInfo& info, const Unit& skeleton) const;
   DebugInfo& Keep(std::shared_ptr<const DebugSectionFile> file, const DebugSections& sections);
 
-  const DebugSectionFile& skeletons_;
+  const DebugInfo& skeletons_;
   const Loader& loader_;
   Counters& counters_;
   bool package_tried_ = false;

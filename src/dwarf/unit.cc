@@ -8,6 +8,9 @@
 namespace stackreel::dwarf {
 namespace {
 
+// The header of a version 2 unit, and one byte of a DIE.
+constexpr size_t kLeastUnit = 12;
+
 bool SupportedAddressSize(uint8_t size) { return size == 4 || size == 8; }
 
 bool IsTypeUnit(const Unit& unit) { return unit.type == kUnitType || unit.type == kUnitSplitType; }
@@ -67,7 +70,21 @@ bool DebugInfo::ReadHeader(uint64_t offset, Unit* unit) const {
          unit->abbrev_offset < sections_.abbrev.size();
 }
 
+size_t DebugInfo::CountHeaders() const {
+  size_t count = 0;
+  ByteReader reader(sections_.info, sections_.endian);
+  while (!reader.AtEnd() && reader.ok()) {
+    uint64_t length = reader.U32();
+    if (length == 0xffffffff) length = reader.U64();
+    reader.Skip(std::min<uint64_t>(length, reader.remaining()));
+    ++count;
+  }
+  return count;
+}
+
 void DebugInfo::ReadHeaders(Counters& counters) {
+  // Units are large: each growth would copy them, and touch new memory.
+  units_.reserve(std::min(CountHeaders(), sections_.info.size() / kLeastUnit));
   for (uint64_t offset = 0; offset < sections_.info.size();) {
     Unit unit;
     const bool good = ReadHeader(offset, &unit);
@@ -76,7 +93,6 @@ void DebugInfo::ReadHeaders(Counters& counters) {
     offset = unit.end;
     if (good && !IsTypeUnit(unit)) units_.push_back(unit);
   }
-  units_.shrink_to_fit();
 }
 
 Unit* DebugInfo::UnitAt(uint64_t offset) {
@@ -130,7 +146,7 @@ void DebugInfo::ReadRoot(Unit& unit) {
 
 void DebugInfo::TakeRootAttributes(Unit& unit, ByteReader& reader, const AbbrevTable& table,
                                    const Abbrev& abbrev) {
-  FormValue low_pc, comp_dir, dwo_name;
+  FormValue low_pc, dwo_name;
   // In a .dwo the one list of each section begins behind its header (5: 7.26 and 7.28).
   const bool split = unit.type == kUnitSplitCompile;
   if (split) unit.str_offsets_base = unit.encoding.dwarf64 ? 16 : 8;
@@ -155,7 +171,7 @@ void DebugInfo::TakeRootAttributes(Unit& unit, ByteReader& reader, const AbbrevT
         unit.stmt_list = SectionOffsetOf(value);
         break;
       case kAtCompDir:
-        comp_dir = value;
+        unit.comp_dir = value;
         break;
       case kAtDwoName:
       case kAtGnuDwoName:
@@ -183,7 +199,6 @@ void DebugInfo::TakeRootAttributes(Unit& unit, ByteReader& reader, const AbbrevT
   }
   // Only now are the bases known.
   unit.low_pc = AddressOf(unit, low_pc);
-  unit.comp_dir = TextOf(unit, comp_dir);
   unit.dwo_name = TextOf(unit, dwo_name);
 }
 
@@ -233,6 +248,19 @@ std::optional<uint64_t> DebugInfo::AddressOf(const Unit& unit, const FormValue& 
   return std::nullopt;
 }
 
+ByteView DebugInfo::OnNeed(ByteView (DebugSectionFile::*section)() const) const {
+  const uint64_t bad = file_->bad_sections();
+  const uint64_t not_done = file_->relocations_not_done();
+  const ByteView bytes = ((*file_).*section)();
+  if (file_->bad_sections() != bad) counters_.Add("dwarf.bad_section");
+  if (const uint64_t more = file_->relocations_not_done() - not_done; more != 0) {
+    counters_.Add("dwarf.relocation_not_done", more);
+  }
+  return bytes;
+}
+
+ByteView DebugInfo::line() const { return OnNeed(&DebugSectionFile::line); }
+
 std::string_view DebugInfo::TextOf(const Unit& unit, const FormValue& value) const {
   switch (value.form_class) {
     case FormClass::kText:
@@ -240,7 +268,7 @@ std::string_view DebugInfo::TextOf(const Unit& unit, const FormValue& value) con
     case FormClass::kTextOffset:
       return TextAt(sections_.str, value.number);
     case FormClass::kLineTextOffset:
-      return TextAt(sections_.line_str, value.number);
+      return TextAt(OnNeed(&DebugSectionFile::line_str), value.number);
     case FormClass::kTextIndex: {
       const uint8_t size = unit.encoding.offset_size();
       if (unit.str_offsets_base > sections_.str_offsets.size()) return {};

@@ -34,7 +34,7 @@ struct Unit {
   FormValue high_pc;
   FormValue ranges;
   std::optional<uint64_t> stmt_list;
-  std::string_view comp_dir;
+  FormValue comp_dir;  // for DebugInfo::TextOf
   std::string_view dwo_name;
   std::optional<uint64_t> dwo_id;
   uint64_t addr_base = 0;
@@ -61,6 +61,8 @@ class DebugInfo {
 
   [[nodiscard]] const DebugSectionFile& file() const { return *file_; }
   [[nodiscard]] const DebugSections& sections() const { return sections_; }
+  // .debug_line, read on first need.
+  [[nodiscard]] ByteView line() const;
   // In order of offset; type units are left out.
   [[nodiscard]] std::span<Unit> units() { return units_; }
   // The unit that holds an offset in .debug_info, or null.
@@ -85,6 +87,9 @@ class DebugInfo {
 
  private:
   void ReadHeaders(Counters& counters);
+  [[nodiscard]] size_t CountHeaders() const;
+  // A section that the file reads on first need.
+  [[nodiscard]] ByteView OnNeed(ByteView (DebugSectionFile::*section)() const) const;
   // False if it cannot be a unit; `unit->end` is 0 if nothing behind it can be read either.
   bool ReadHeader(uint64_t offset, Unit* unit) const;
   void TakeRootAttributes(Unit& unit, ByteReader& reader, const AbbrevTable& table,

@@ -8,30 +8,27 @@
 namespace stackreel::dwarf {
 namespace {
 
-// What is said elsewhere than in the root DIE only counts where no root DIE speaks.
-enum Depth : uint32_t { kFromElsewhere = 0, kFromRoot = 1 };
-
-class UnitMapBuilder {
+// Reads one kind of ranges of all units.
+class UnitRanges {
  public:
-  UnitMapBuilder(DebugInfo& info, LineTables& lines, uint64_t* ranges_left, Counters& counters)
-      : info_(info), lines_(lines), ranges_left_(*ranges_left), counters_(counters) {}
+  // Marks the units that have some in `covered`.
+  UnitRanges(DebugInfo& info, uint64_t* ranges_left, Counters& counters, std::vector<bool>& covered)
+      : info_(info), ranges_left_(*ranges_left), counters_(counters), covered_(covered) {}
 
-  std::vector<FlatIntervals::Interval> Build() {
-    covered_.resize(info_.units().size());
-    for (size_t i = 0; i < covered_.size(); ++i) AddRoot(i);
+  FlatIntervals OfAranges() {
     AddAranges();
-    for (size_t i = 0; i < covered_.size(); ++i) {
-      if (!covered_[i]) AddLines(i);
-    }
-    return std::move(intervals_);
+    return FlatIntervals(std::move(intervals_));
+  }
+  FlatIntervals OfRoots() {
+    for (size_t i = 0; i < info_.units().size(); ++i) AddRoot(i);
+    return FlatIntervals(std::move(intervals_));
   }
 
  private:
-  void Add(size_t unit, const AddressRange& range, Depth depth) {
+  void Add(size_t unit, const AddressRange& range) {
     if (!info_.file().MayHoldCode(range.lo)) return;
     covered_[unit] = true;
-    intervals_.push_back(
-        {.lo = range.lo, .hi = range.hi, .value = static_cast<uint32_t>(unit), .depth = depth});
+    intervals_.push_back({.lo = range.lo, .hi = range.hi, .value = static_cast<uint32_t>(unit)});
   }
 
   void AddRoot(size_t i) {
@@ -44,7 +41,7 @@ class UnitMapBuilder {
         RangesRead::kGood) {
       counters_.Add("dwarf.bad_ranges");
     }
-    for (const AddressRange& range : ranges_) Add(i, range, kFromRoot);
+    for (const AddressRange& range : ranges_) Add(i, range);
   }
 
   // Sets (DWARF 5, 6.1.2): length, u16 version 2, offset of the unit, u8 address size, u8 segment
@@ -86,25 +83,16 @@ class UnitMapBuilder {
       range.hi = range.lo + ReadSized(set, address_size);
       if (range.lo == 0 && range.hi == 0) break;
       if (range.lo < range.hi) {
-        Add(static_cast<size_t>(unit - info_.units().data()), range, kFromElsewhere);
+        Add(static_cast<size_t>(unit - info_.units().data()), range);
       }
     }
     return set.ok();
   }
 
-  void AddLines(size_t i) {
-    const Unit& unit = info_.units()[i];
-    if (unit.tag != kTagCompileUnit) return;  // a partial unit has no code
-    const LineTable* table = lines_.Of(unit);
-    if (table == nullptr) return;
-    table->ForEachSequence([&](uint64_t lo, uint64_t hi) { Add(i, {lo, hi}, kFromElsewhere); });
-  }
-
   DebugInfo& info_;
-  LineTables& lines_;
   uint64_t& ranges_left_;
   Counters& counters_;
-  std::vector<bool> covered_;
+  std::vector<bool>& covered_;
   std::vector<FlatIntervals::Interval> intervals_;
   std::vector<AddressRange> ranges_;
 };
@@ -112,20 +100,51 @@ class UnitMapBuilder {
 }  // namespace
 
 LineTables::LineTables(const DebugInfo& info, Counters& counters)
-    : info_(info), counters_(counters), rows_left_(info.sections().line.size()) {}
+    : info_(info), counters_(counters) {}
 
 LineTable* LineTables::Of(const Unit& unit) {
   if (!unit.stmt_list) return nullptr;
   auto [it, added] = tables_.try_emplace(*unit.stmt_list);
   if (added) {
+    if (!rows_left_) rows_left_ = info_.line().size();
     it->second =
-        std::make_unique<LineTable>(LineTable::Read(info_, unit, *unit.stmt_list, &rows_left_));
+        std::make_unique<LineTable>(LineTable::Read(info_, unit, *unit.stmt_list, &*rows_left_));
     if (it->second->damaged()) counters_.Add("dwarf.bad_line_table");
   }
   return it->second.get();
 }
 
 UnitMap::UnitMap(DebugInfo& info, LineTables& lines, uint64_t* ranges_left, Counters& counters)
-    : unit_at_(UnitMapBuilder(info, lines, ranges_left, counters).Build()) {}
+    : info_(info),
+      lines_(lines),
+      ranges_left_(ranges_left),
+      counters_(counters),
+      covered_(info.units().size()),
+      by_aranges_(UnitRanges(info, ranges_left, counters, covered_).OfAranges()) {}
+
+uint32_t UnitMap::Find(uint64_t svma) {
+  uint32_t unit = by_aranges_.Find(svma);
+  if (unit != FlatIntervals::kNone || !info_.file().MayHoldCode(svma)) return unit;
+  if (!by_roots_) by_roots_ = UnitRanges(info_, ranges_left_, counters_, covered_).OfRoots();
+  unit = by_roots_->Find(svma);
+  if (unit != FlatIntervals::kNone) return unit;
+  if (!by_lines_) by_lines_ = ReadLines();
+  return by_lines_->Find(svma);
+}
+
+FlatIntervals UnitMap::ReadLines() {
+  std::vector<FlatIntervals::Interval> intervals;
+  for (size_t i = 0; i < covered_.size(); ++i) {
+    const Unit& unit = info_.units()[i];
+    if (covered_[i] || unit.tag != kTagCompileUnit) continue;  // a partial unit has no code
+    const LineTable* table = lines_.Of(unit);
+    if (table == nullptr) continue;
+    table->ForEachSequence([&](uint64_t lo, uint64_t hi) {
+      if (!info_.file().MayHoldCode(lo)) return;
+      intervals.push_back({.lo = lo, .hi = hi, .value = static_cast<uint32_t>(i)});
+    });
+  }
+  return FlatIntervals(std::move(intervals));
+}
 
 }  // namespace stackreel::dwarf

@@ -2,14 +2,15 @@
 
 #include <elf.h>
 #include <fmt/format.h>
+#include <libdeflate.h>
 #include <lzma.h>
-#include <zlib.h>
 #include <zstd.h>
 
 #include <algorithm>
 #include <memory>
 
 #include "base/byte_reader.h"
+#include "base/page_advice.h"
 
 namespace stackreel::elf {
 
@@ -18,6 +19,8 @@ namespace {
 constexpr uint32_t kCompressZlib = 1;  // ELFCOMPRESS_ZLIB
 constexpr uint32_t kCompressZstd = 2;  // ELFCOMPRESS_ZSTD, not in every <elf.h>
 constexpr uint64_t kLeastLimit = uint64_t{64} << 10;
+// From here on, pages are better made in one go.
+constexpr size_t kLarge = size_t{256} << 10;
 constexpr uint64_t kMostLimit = uint64_t{1} << 30;
 // xz -9 needs 65 MiB; a dictionary beyond this is refused before it is allocated.
 constexpr uint64_t kXzMemoryLimit = uint64_t{128} << 20;
@@ -26,12 +29,26 @@ constexpr int kZstdWindowLog = 27;
 
 Error Damaged(std::string text) { return {ErrorKind::kDamaged, std::move(text)}; }
 
+Error TooLong(const char* format, size_t compressed, uint64_t limit) {
+  return Damaged(
+      fmt::format("{} stream of {} bytes gives more than {} bytes", format, compressed, limit));
+}
+
+// `size` bytes to be filled.
+std::vector<uint8_t> ToFill(size_t size) {
+  std::vector<uint8_t> bytes;
+  bytes.reserve(size);
+  if (size >= kLarge) WillWrite(bytes.data(), size);
+  bytes.resize(size);
+  return bytes;
+}
+
 // Bytes that come out of a decompressor; grows as they come, so that a stated size costs nothing.
 class Output {
  public:
-  Output(uint64_t limit, size_t compressed) : limit_(limit) {
-    bytes_.resize(std::min<uint64_t>(limit, std::max<uint64_t>(kLeastLimit, 4 * compressed)));
-  }
+  Output(uint64_t limit, size_t compressed)
+      : bytes_(ToFill(std::min<uint64_t>(limit, std::max<uint64_t>(kLeastLimit, 4 * compressed)))),
+        limit_(limit) {}
   [[nodiscard]] std::span<uint8_t> Free() { return std::span(bytes_).subspan(used_); }
   void Use(size_t count) { used_ += count; }
   // Room for at least one more byte; false if the limit is reached.
@@ -63,8 +80,7 @@ Result<std::vector<uint8_t>> Run(const char* format, size_t compressed, uint64_t
   Output output(limit + 1, compressed);
   while (true) {
     if (!output.Grow()) {
-      return Fail(Damaged(fmt::format("{} stream of {} bytes gives more than {} bytes", format,
-                                      compressed, limit)));
+      return Fail(TooLong(format, compressed, limit));
     }
     const size_t room = output.Free().size();
     const Step how = step(output);
@@ -76,27 +92,34 @@ Result<std::vector<uint8_t>> Run(const char* format, size_t compressed, uint64_t
   }
 }
 
-// `window_bits` as zlib's inflateInit2 takes it: 15 for zlib, +16 for gzip.
-Result<std::vector<uint8_t>> Inflate(ByteView stream, uint64_t limit, int window_bits) {
-  z_stream z = {};
-  if (inflateInit2(&z, window_bits) != Z_OK) return Fail(ErrorKind::kIo, "zlib has no memory");
-  const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&z, inflateEnd);
-  z.next_in = const_cast<uint8_t*>(stream.data());  // zlib reads it only
-  size_t left = stream.size();
-  return Run("zlib", stream.size(), limit, [&](Output& output) {
-    if (z.avail_in == 0) {
-      z.avail_in = static_cast<uInt>(std::min<size_t>(left, size_t{1} << 30));
-      left -= z.avail_in;
+enum class DeflateFormat : uint8_t { kZlib, kGzip };
+
+// libdeflate fills a buffer from the beginning or says that it is too small. The first one is of
+// the size that nearly all streams fit in; a larger one is made only once so much did come out, so
+// that a stated size costs nothing.
+Result<std::vector<uint8_t>> Inflate(ByteView stream, uint64_t limit, DeflateFormat format) {
+  const std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor*)> deflate(
+      libdeflate_alloc_decompressor(), libdeflate_free_decompressor);
+  if (deflate == nullptr) return Fail(ErrorKind::kIo, "libdeflate has no memory");
+  const auto run = format == DeflateFormat::kZlib ? libdeflate_zlib_decompress_ex
+                                                  : libdeflate_gzip_decompress_ex;
+  uint64_t size = std::min<uint64_t>(limit, std::max<uint64_t>(kLeastLimit, 8 * stream.size()));
+  while (true) {
+    std::vector<uint8_t> bytes = ToFill(size);
+    size_t taken = 0;
+    size_t given = 0;
+    switch (run(deflate.get(), stream.data(), stream.size(), bytes.data(), size, &taken, &given)) {
+      case LIBDEFLATE_SUCCESS:
+        bytes.resize(given);
+        return bytes;
+      case LIBDEFLATE_INSUFFICIENT_SPACE:
+        if (size == limit) return Fail(TooLong("zlib", stream.size(), limit));
+        size = std::min(limit, 8 * size);
+        break;
+      default:
+        return Fail(Damaged("zlib stream is damaged or cut off"));
     }
-    const std::span<uint8_t> free = output.Free();
-    z.next_out = free.data();
-    z.avail_out = static_cast<uInt>(std::min<size_t>(free.size(), size_t{1} << 30));
-    const size_t room = z.avail_out;
-    const int result = inflate(&z, Z_NO_FLUSH);
-    output.Use(room - z.avail_out);
-    if (result == Z_STREAM_END) return Step::kEnd;
-    return result == Z_OK || result == Z_BUF_ERROR ? Step::kMore : Step::kDamaged;
-  });
+  }
 }
 
 Result<std::vector<uint8_t>> InflateZstd(ByteView stream, uint64_t limit) {
@@ -123,7 +146,7 @@ Result<std::vector<uint8_t>> DecompressToSize(ByteView stream, uint64_t size, ui
   }
   Result<std::vector<uint8_t>> bytes = std::vector<uint8_t>();
   if (type == kCompressZlib) {
-    bytes = Inflate(stream, size, MAX_WBITS);
+    bytes = Inflate(stream, size, DeflateFormat::kZlib);
   } else if (type == kCompressZstd) {
     bytes = InflateZstd(stream, size);
   } else {
@@ -195,7 +218,7 @@ Result<std::vector<uint8_t>> DecompressZstd(ByteView stream) {
 }
 
 Result<std::vector<uint8_t>> DecompressGzip(ByteView stream) {
-  return Inflate(stream, DecompressedLimit(stream.size()), MAX_WBITS + 16);
+  return Inflate(stream, DecompressedLimit(stream.size()), DeflateFormat::kGzip);
 }
 
 }  // namespace stackreel::elf

@@ -1,6 +1,6 @@
 // What says which file belongs to an image: build-id, debuglink, debugaltlink, mini debug info.
 #include <elf.h>
-#include <zlib.h>
+#include <libdeflate.h>
 
 #include "base/byte_reader.h"
 #include "elf/compression.h"
@@ -77,8 +77,6 @@ Result<std::vector<uint8_t>> Image::ReadGnuDebugdata() const {
   return bytes;
 }
 
-uint32_t DebugLinkCrc(ByteView bytes) {
-  return static_cast<uint32_t>(crc32_z(0, bytes.data(), bytes.size()));
-}
+uint32_t DebugLinkCrc(ByteView bytes) { return libdeflate_crc32(0, bytes.data(), bytes.size()); }
 
 }  // namespace stackreel::elf

@@ -1,10 +1,12 @@
 // Which entries of an ELF file's symbol tables name code or data.
 #include <elf.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/page_advice.h"
 #include "elf/relocation.h"
 #include "symbolize/plt.h"
 #include "symbolize/symbol_table.h"
@@ -47,6 +49,16 @@ bool Names(const elf::Image& image, const elf::Symbol& symbol, const char* name)
   }
 }
 
+// All of the table is read, and the beginning of each name.
+void FetchTable(const elf::Image& image, uint32_t type) {
+  const auto table = std::ranges::find(image.sections(), type, &elf::Section::type);
+  if (table == image.sections().end()) return;
+  WillRead(image.RawBytes(*table));
+  if (table->link < image.sections().size()) {
+    WillRead(image.RawBytes(image.sections()[table->link]));
+  }
+}
+
 void AddSymbols(const elf::Image& image, elf::SymbolCursor symbols, SymbolTableBuilder& builder) {
   builder.Reserve(symbols.count());
   // In a relocatable file (a kernel module) values count from their section's start.
@@ -70,8 +82,11 @@ void AddSymbols(const elf::Image& image, elf::SymbolCursor symbols, SymbolTableB
 
 SymbolTable SymbolTable::FromElf(const elf::Image* main, const elf::Image* debug) {
   SymbolTableBuilder builder;
-  if (debug != nullptr) AddSymbols(*debug, debug->Symtab(), builder);
-  if (main != nullptr && builder.size() == 0) AddSymbols(*main, main->Symtab(), builder);
+  for (const elf::Image* image : {debug, main}) {
+    if (image == nullptr || builder.size() != 0) continue;
+    FetchTable(*image, SHT_SYMTAB);
+    AddSymbols(*image, image->Symtab(), builder);
+  }
   std::vector<uint8_t> mini;
   if (main != nullptr && builder.size() == 0) {
     if (auto bytes = main->ReadGnuDebugdata()) {
@@ -83,6 +98,7 @@ SymbolTable SymbolTable::FromElf(const elf::Image* main, const elf::Image* debug
   }
   builder.Settle();
   if (main != nullptr) {
+    FetchTable(*main, SHT_DYNSYM);
     AddSymbols(*main, main->Dynsym(), builder);
     builder.Settle();
     AddPltSymbols(*main, builder);
