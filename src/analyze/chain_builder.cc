@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analyze/chain_splice.h"
+#include "analyze/unwind_input.h"
 #include "base/check.h"
 #include "base/pointer_code.h"
 #include "perfdata/context_marker.h"
@@ -150,20 +151,13 @@ bool ChainBuilder::AddBranchChain(PendingSample& pending, std::vector<AnalyzedFr
 
 void ChainBuilder::AddUnwound(PendingSample& pending, std::vector<AnalyzedFrame>& out) {
   const perfdata::Sample& sample = pending.sample;
-  const std::optional<unwind::Registers> registers = RegistersOf(sample.regs_user);
-  if (!registers || Full(pending, out)) return;
-  unwind::UnwindInput input;
-  input.arch = pending.arch;
-  input.registers = *registers;
-  const unsigned sp = unwind::StackPointerOf(pending.arch);
-  const uint64_t start = registers->Has(sp) ? registers->values[sp] : 0;
-  input.stack = unwind::StackView(Avma(start), sample.stack_user, pending.endian);
-  input.stack_was_cut = sample.stack_user.size() == sample.stack_user_size;
-  input.maps = pending.user.unwind.get();
-  input.code_mask = pending.mask.insn;
-  input.max_frames = options_.max_frames - (out.size() - pending.first_frame);
+  std::optional<unwind::UnwindInput> input = UnwindInputOf(sample, pending.arch, pending.endian);
+  if (!input || Full(pending, out)) return;
+  input->maps = pending.user.unwind.get();
+  input->code_mask = pending.mask.insn;
+  input->max_frames = options_.max_frames - (out.size() - pending.first_frame);
   unwound_.clear();
-  pending.user_end = unwinder_.Unwind(input, unwound_);
+  pending.user_end = unwinder_.Unwind(*input, unwound_);
   const size_t first = out.size();
   for (const unwind::Frame& frame : unwound_) {
     AddFrame(pending, frame.address, frame.origin, CpuMode::kUser, out);

@@ -8,6 +8,7 @@
 #include "analyze/jit_codes.h"
 #include "analyze/module_images.h"
 #include "analyze/stack_to_chain.h"
+#include "analyze/unwind_input.h"
 #include "session/session.h"
 #include "unwind/unwind.h"
 
@@ -157,19 +158,13 @@ void ChainStep::Unwind(Item& item, Worker& worker) const {
   worker.frames.clear();
   auto end = StackEnd::kNoRegisters;
   // As in an analysis: of a task without memory, which is exiting, registers alone say nothing.
-  const auto registers = sample.stack_user_size == 0 ? std::nullopt : RegistersOf(sample.regs_user);
-  if (registers) {
-    unwind::UnwindInput input;
-    input.arch = item.arch;
-    input.registers = *registers;
-    const unsigned sp = unwind::StackPointerOf(item.arch);
-    const uint64_t start = registers->Has(sp) ? registers->values[sp] : 0;
-    input.stack = unwind::StackView(Avma(start), sample.stack_user, endian_);
-    input.stack_was_cut = sample.stack_user.size() == sample.stack_user_size;
-    input.maps = item.maps.get();
-    input.code_mask = item.code_mask;
-    input.max_frames = kMaxFrames;
-    end = worker.unwinder.Unwind(input, worker.frames);
+  auto input =
+      sample.stack_user_size == 0 ? std::nullopt : UnwindInputOf(sample, item.arch, endian_);
+  if (input) {
+    input->maps = item.maps.get();
+    input->code_mask = item.code_mask;
+    input->max_frames = kMaxFrames;
+    end = worker.unwinder.Unwind(*input, worker.frames);
     item.end = end;
   }
   worker.chain.clear();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analyze/unwind_input.h"
 #include "base/check.h"
 #include "record/records.h"
 
@@ -114,24 +115,18 @@ void LiveUnwinder::UnwindOne(Job& job, Worker& worker, std::vector<uint8_t>& out
   }
   worker.frames.clear();
   auto end = StackEnd::kNoRegisters;
-  if (const auto registers = analyze::RegistersOf(sample.regs_user)) {
-    unwind::UnwindInput input;
-    input.arch = unwind::ArchOf(kMachine, sample.regs_user.abi);
-    input.registers = *registers;
-    const unsigned stack_pointer = unwind::StackPointerOf(input.arch);
-    const uint64_t sp = registers->Has(stack_pointer) ? registers->values[stack_pointer] : 0;
-    input.stack = unwind::StackView(Avma(sp), sample.stack_user, kNativeEndian);
-    input.stack_was_cut = sample.stack_user.size() == sample.stack_user_size;
-    input.maps = job.maps.get();
-    input.code_mask = job.code_mask;
-    input.max_frames = kMaxFrames;
-    end = worker.unwinder.Unwind(input, worker.frames);
+  const unwind::Arch arch = unwind::ArchOf(kMachine, sample.regs_user.abi);
+  if (auto input = analyze::UnwindInputOf(sample, arch, kNativeEndian)) {
+    input->maps = job.maps.get();
+    input->code_mask = job.code_mask;
+    input->max_frames = kMaxFrames;
+    end = worker.unwinder.Unwind(*input, worker.frames);
     job.end = end;
     // In exec, once the new program is being mapped, the registers are still those of the call: of
     // the old program's pc nothing is known any more, and its stack is gone.
     const bool in_exec = end == StackEnd::kNoMapping && worker.frames.size() == 1;
     job.no_stack = sample.stack_user.empty() && (end == StackEnd::kDumpExhausted || in_exec);
-    if (!job.no_stack && input.stack_was_cut && end == StackEnd::kDumpExhausted) {
+    if (!job.no_stack && input->stack_was_cut && end == StackEnd::kDumpExhausted) {
       job.cut_at = static_cast<uint32_t>(sample.stack_user.size());
     }
   }

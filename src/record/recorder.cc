@@ -1,12 +1,9 @@
 #include "record/recorder.h"
 
-#include <errno.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,7 +11,6 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <map>
 #include <thread>
 
 #include "os/child_process.h"
@@ -27,6 +23,8 @@
 #include "record/round_processor.h"
 #include "record/round_queue.h"
 #include "record/sample_trim.h"
+#include "record/signals.h"
+#include "record/targets.h"
 
 namespace stackreel::record {
 
@@ -54,119 +52,6 @@ double OwnCpuSeconds() {
   struct rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
   return CpuSecondsOf(usage);
-}
-
-// Signals that end or steer a recording, read from a descriptor while this lives.
-class Signals {
- public:
-  Signals() {
-    sigset_t set;
-    sigemptyset(&set);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
-      sigaddset(&set, signal);
-    }
-    // Who starts us by nohup(1) wants the recording to go on when the terminal goes.
-    if (sigismember(&inherited_.ignored, SIGHUP) == 1) sigdelset(&set, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &set, nullptr);
-    fd_ = os::Fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-    // A closed pipe, a file grown to its limit are errors of writing. A child's end is kept for
-    // waitpid(2) only where SIGCHLD is not ignored.
-    for (const int signal : {SIGPIPE, SIGXFSZ}) old_[signal] = ::signal(signal, SIG_IGN);
-    old_[SIGCHLD] = ::signal(SIGCHLD, SIG_DFL);
-  }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
-  ~Signals() {
-    // What came in the meantime was answered by the end of the recording.
-    struct signalfd_siginfo info = {};
-    while (read(fd_.get(), &info, sizeof(info)) == sizeof(info)) {
-    }
-    for (const auto& [signal, handler] : old_) ::signal(signal, handler);
-    pthread_sigmask(SIG_SETMASK, &inherited_.blocked, nullptr);
-  }
-  [[nodiscard]] int fd() const { return fd_.get(); }
-  // As they were before, and as a command is to have them.
-  [[nodiscard]] const os::SignalState& inherited() const { return inherited_; }
-  // The next signal, if one came.
-  std::optional<signalfd_siginfo> Next() {
-    struct signalfd_siginfo info = {};
-    if (read(fd_.get(), &info, sizeof(info)) != sizeof(info)) return std::nullopt;
-    return info;
-  }
-
- private:
-  os::SignalState inherited_ = os::SignalState::Current();
-  std::map<int, sighandler_t> old_;
-  os::Fd fd_;
-};
-
-// One that becomes readable when a process ends (Linux 5.3); not valid if there is none.
-os::Fd OpenPidFd(uint32_t pid) {
-  return os::Fd(static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)));
-}
-
-bool IsRunning(uint32_t pid, uint32_t tid) {
-  return syscall(SYS_tgkill, pid, tid, 0) == 0 || errno == EPERM;
-}
-
-struct Task {
-  uint32_t pid = 0, tid = 0;
-};
-
-// The target's processes, and how to see that they have ended.
-class Targets {
- public:
-  static Result<Targets> Find(const RecordOptions& options);
-  [[nodiscard]] std::vector<uint32_t> Tids() const {
-    std::vector<uint32_t> tids;
-    tids.reserve(tasks_.size());
-    for (const Task& task : tasks_) tids.push_back(task.tid);
-    return tids;
-  }
-  [[nodiscard]] const std::vector<uint32_t>& pids() const { return pids_; }
-  void Add(uint32_t pid) {
-    tasks_.push_back({pid, pid});
-    pids_.push_back(pid);
-  }
-  // Watched tasks (-p, -t) have all ended. Zombies have.
-  [[nodiscard]] bool AllGone() {
-    std::erase_if(watched_, [](const Watched& watched) {
-      if (!watched.pidfd.valid()) return !IsRunning(watched.task.pid, watched.task.tid);
-      struct pollfd poll_fd = {.fd = watched.pidfd.get(), .events = POLLIN, .revents = 0};
-      return poll(&poll_fd, 1, 0) == 1;
-    });
-    return watched_.empty();
-  }
-
- private:
-  struct Watched {
-    Task task;
-    os::Fd pidfd;  // of a whole process
-  };
-  std::vector<Task> tasks_;
-  std::vector<uint32_t> pids_;  // processes, each once
-  std::vector<Watched> watched_;
-};
-
-Result<Targets> Targets::Find(const RecordOptions& options) {
-  Targets targets;
-  for (const uint32_t pid : options.pids) {
-    const std::vector<uint32_t> tids = os::ListThreads(pid);
-    if (tids.empty()) return Fail(ErrorKind::kNotFound, fmt::format("no process {}", pid));
-    for (const uint32_t tid : tids) targets.tasks_.push_back({pid, tid});
-    targets.pids_.push_back(pid);
-    targets.watched_.push_back({.task = {pid, pid}, .pidfd = OpenPidFd(pid)});
-  }
-  for (const uint32_t tid : options.tids) {
-    const auto status = os::ReadProcStatus(tid, tid);
-    if (!status) return Fail(ErrorKind::kNotFound, fmt::format("no thread {}", tid));
-    targets.tasks_.push_back({status->tgid, tid});
-    if (std::ranges::find(targets.pids_, status->tgid) == targets.pids_.end()) {
-      targets.pids_.push_back(status->tgid);
-    }
-    targets.watched_.push_back({.task = {status->tgid, tid}, .pidfd = os::Fd()});
-  }
-  return targets;
 }
 
 class Recording {
