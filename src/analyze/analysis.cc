@@ -5,10 +5,10 @@
 
 #include "analyze/chain_builder.h"
 #include "analyze/deferred_queue.h"
+#include "analyze/delivery.h"
 #include "analyze/function_names.h"
 #include "analyze/jit_codes.h"
 #include "analyze/module_images.h"
-#include "analyze/sample_selector.h"
 #include "base/check.h"
 #include "base/pointer_code.h"
 #include "perfdata/sorter.h"
@@ -24,17 +24,7 @@ using perfdata::RecordType;
 constexpr size_t kBatchSamplesPerWorker = 128;
 constexpr size_t kBatchBytesPerWorker = size_t{1} << 20;
 constexpr size_t kBatchBytesAlone = size_t{1} << 18;
-// Contiguous samples that one worker takes at a time.
-constexpr size_t kChunkSamples = 16;
-
 constexpr uint32_t kNoId = UINT32_MAX;  // of a sample without TID
-
-struct Batch {
-  std::vector<PendingSample> samples;  // used up to size; the rest waits to be used again
-  size_t size = 0;
-  size_t bytes = 0;
-  std::vector<std::vector<AnalyzedFrame>> chunk_frames;
-};
 
 }  // namespace
 
@@ -50,7 +40,7 @@ struct Analysis::State : public perfdata::TimedSink {
         images(session, symbolizer, counters),
         jit_codes(symbolizer, counters),
         maps(session, [this](session::ModuleId id) { return LoadUnwindModule(id); }),
-        selector(options.filter) {
+        delivery(reader, session, symbolizer, options, result) {
     session.SetSegmentLoader([this](const session::Module& module) { return Segments(module); });
     const ChainBuilder::Options chain_options{options.unwind, options.max_frames};
     for (size_t i = 0; i < executor.concurrency(); ++i) {
@@ -72,11 +62,8 @@ struct Analysis::State : public perfdata::TimedSink {
   Status FlushBatch();
   Status FlushAll();
   void BuildChunk(size_t chunk, size_t worker);
-  Status DeliverBatch(Batch& from);
-  uint64_t Symbolize(std::span<AnalyzedFrame> frames);
-  AnalyzedFrame LocateInSample(Avma address);
-  void CountMask(const session::PointerMask& mask);
-  Status Deliver(const PendingSample& pending, std::vector<AnalyzedFrame>& frames);
+  Status FlushByPortions();
+  AnalyzedFrame LocateInSample(const AnalyzedSample& sample, Avma address);
   void Locate(PendingSample& pending);
   MapsAtTime MapsOf(const session::AddressSpacePtr& space) { return {space, maps.Get(space)}; }
   std::shared_ptr<const unwind::UnwindModule> LoadUnwindModule(session::ModuleId id);
@@ -96,16 +83,14 @@ struct Analysis::State : public perfdata::TimedSink {
   UnwindMapsCache maps;
   std::vector<std::unique_ptr<ChainBuilder>> builders;  // by worker
   DeferredQueue deferred;
-  SampleSelector selector;
+  AnalysisResult result;
+  Delivery delivery;
 
   size_t batch_bytes = 0;  // that end a batch
   Batch batch;             // is being filled
   Batch built;             // its frames are made, but it is not delivered
 
   AnalysisSink* sink = nullptr;
-  const PendingSample* delivered = nullptr;  // the one that the sink looks at
-  AnalysisResult result;
-  size_t last_mask = 0;  // in result.masks
   std::function<void(uint64_t, uint64_t)>* on_progress = nullptr;
 };
 
@@ -170,7 +155,7 @@ Status Analysis::State::OnSample(const perfdata::TimedRecord& record) {
   if (!sample.Has(perfdata::kSampleTid)) sample.pid = sample.tid = kNoId;
   const session::Thread& thread = session.ThreadOf(sample.pid, sample.tid);
   pending.comm = thread.comm_set ? thread.comm : session.strings().Intern(session.CommOf(thread));
-  if (!selector.Selects(sample, pending.event, pending.comm, session)) {
+  if (!delivery.Selects(sample, pending.event, pending.comm)) {
     ++result.filtered;
     return {};
   }
@@ -254,136 +239,77 @@ Status Analysis::State::Take(PendingSample& pending) {
 void Analysis::State::BuildChunk(size_t chunk, size_t worker) {
   const size_t first = chunk * kChunkSamples;
   const size_t last = std::min(first + kChunkSamples, batch.size);
-  std::vector<AnalyzedFrame>& frames = batch.chunk_frames[chunk];
+  std::vector<AnalyzedFrame>& frames = batch.chunks[chunk].frames;
   frames.clear();
   for (size_t i = first; i < last; ++i) {
     if (i + 1 < last) builders[worker]->Prefetch(batch.samples[i + 1]);
     builders[worker]->Build(batch.samples[i], frames);
+    if (delivery.by_portions()) delivery.FindSymbols(batch, chunk, i);
   }
+  if (delivery.by_portions()) delivery.PrepareIfKnown(batch, chunk, worker);
 }
 
-Status Analysis::State::DeliverBatch(Batch& from) {
-  for (size_t i = 0; i < from.size; ++i) {
-    TRY(Deliver(from.samples[i], from.chunk_frames[i / kChunkSamples]));
+// With several workers and a sink that takes all itself, one of them delivers the batch before,
+// since that takes about as long as unwinding does.
+Status Analysis::State::FlushBatch() {
+  const size_t chunks = batch.chunk_count();
+  if (batch.chunks.size() < chunks) batch.chunks.resize(chunks);
+  Status status;
+  if (delivery.by_portions()) {
+    status = FlushByPortions();
+  } else {
+    executor.ParallelFor(chunks + 1, [&](size_t index, size_t worker) {
+      if (index == 0) {
+        status = delivery.DeliverSamples(built);
+      } else {
+        BuildChunk(index - 1, worker);
+      }
+    });
   }
-  for (size_t i = 0; i < from.size; ++i) from.samples[i].raw.block.reset();
-  from.size = 0;
-  from.bytes = 0;
+  TRY(std::move(status));
+  std::swap(batch, built);
+  // Alone, the worker finds the frames in its cache if they are delivered at once.
+  if (builders.size() == 1) TRY(delivery.DeliverSamples(built));
+  if (*on_progress) (*on_progress)(reader.position(), reader.total());
   return {};
 }
 
-// With several workers one of them delivers the batch before, since that takes about as long as
-// unwinding does.
-Status Analysis::State::FlushBatch() {
-  const size_t chunks = (batch.size + kChunkSamples - 1) / kChunkSamples;
-  if (batch.chunk_frames.size() < chunks) batch.chunk_frames.resize(chunks);
-  Status delivery;
-  executor.ParallelFor(chunks + 1, [&](size_t index, size_t worker) {
-    if (index == 0) {
-      delivery = DeliverBatch(built);
+// Workers unwind, and have the sink work out what they have just unwound. Where new symbols were
+// met that waits for the next batch: they are found when no worker runs.
+Status Analysis::State::FlushByPortions() {
+  delivery.MakePortions(batch);
+  const size_t before = built.chunk_count();
+  executor.ParallelFor(before + batch.chunk_count(), [&](size_t index, size_t worker) {
+    if (index < before) {
+      delivery.Prepare(built.chunks[index], worker);
     } else {
-      BuildChunk(index - 1, worker);
+      BuildChunk(index - before, worker);
     }
   });
-  TRY(delivery);
-  std::swap(batch, built);
-  // Alone, the worker finds the frames in its cache if they are delivered at once.
-  if (builders.size() == 1) TRY(DeliverBatch(built));
-  if (*on_progress) (*on_progress)(reader.position(), reader.total());
+  TRY(delivery.DeliverPortions(built));
+  delivery.Complete(batch);
   return {};
 }
 
 // Gives the sink all samples so far.
 Status Analysis::State::FlushAll() {
   TRY(FlushBatch());
-  return DeliverBatch(built);
+  return delivery.by_portions() ? FlushBatch() : delivery.DeliverSamples(built);
 }
 
-// Returns how many frames have no symbol.
-uint64_t Analysis::State::Symbolize(std::span<AnalyzedFrame> frames) {
-  uint64_t unresolved = 0;
-  for (AnalyzedFrame& frame : frames) {
-    if (frame.module != session::kNoModule) {
-      const Svma lookup =
-          frame.address.kind == CodeAddressKind::kReturnAddress ? frame.svma - 1 : frame.svma;
-      const session::Module& module = session.modules()[frame.module];
-      frame.symbols = symbolizer.Find(frame.module, module, lookup);
-      // A signal handler returns to the first instruction of its trampoline: nothing lies before.
-      if (lookup != frame.svma && (frame.symbols.empty() || frame.symbols.back().function == 0)) {
-        frame.symbols = symbolizer.Find(frame.module, module, frame.svma);
-      }
-    }
-    if (frame.symbols.empty() || frame.symbols.back().function == 0) ++unresolved;
-  }
-  return unresolved;
-}
-
-Status Analysis::State::Deliver(const PendingSample& pending, std::vector<AnalyzedFrame>& frames) {
-  const std::span<AnalyzedFrame> own(frames.data() + pending.first_frame, pending.frame_count);
-  const uint64_t unresolved = options.symbolize ? Symbolize(own) : 0;
-  if (!selector.SelectsFrames(own, session, symbolizer)) {
-    ++result.filtered;
-    return {};
-  }
-  result.unresolved_frames += unresolved;
-  const perfdata::Attr& attr = reader.events().events()[pending.event].attr;
-  AnalyzedSample sample;
-  sample.sample = &pending.sample;
-  sample.misc = pending.raw.misc;
-  sample.event = pending.event;
-  sample.pid = pending.sample.pid;
-  sample.tid = pending.sample.tid;
-  sample.comm = pending.comm;
-  // Without PERIOD every sample counts what the event was opened with.
-  sample.period = pending.sample.Has(perfdata::kSamplePeriod) ? pending.sample.period
-                  : attr.Has(perfdata::kAttrFreq)
-                      ? 1
-                      : std::max<uint64_t>(attr.sample_period_or_freq, 1);
-  sample.has_callchain = (attr.sample_type & perfdata::kSampleCallchain) != 0;
-  sample.chain_is_empty = pending.chain_is_empty;
-  sample.frames = own;
-  sample.user_end = pending.user_end;
-  sample.mask = pending.mask;
-  if (pending.arch == unwind::Arch::kAarch64) CountMask(pending.mask);
-  ++result.samples;
-  result.frames += own.size();
-  if (pending.user_end) {
-    ++result.user_stacks;
-    const auto end = static_cast<size_t>(*pending.user_end);
-    if (result.ends.size() <= end) result.ends.resize(end + 1);
-    ++result.ends[end];
-    if (*pending.user_end == unwind::StackEnd::kRoot) ++result.complete_stacks;
-  }
-  delivered = &pending;
-  const Status status = sink->OnSample(sample);
-  delivered = nullptr;
-  return status;
-}
-
-void Analysis::State::CountMask(const session::PointerMask& mask) {
-  // Nearly always the one of the sample before.
-  if (last_mask >= result.masks.size() || result.masks[last_mask].mask != mask) {
-    const auto known = std::find_if(result.masks.begin(), result.masks.end(),
-                                    [&](const MaskUse& use) { return use.mask == mask; });
-    last_mask = static_cast<size_t>(known - result.masks.begin());
-    if (known == result.masks.end()) result.masks.push_back({mask, 0});
-  }
-  ++result.masks[last_mask].samples;
-}
-
-AnalyzedFrame Analysis::State::LocateInSample(Avma address) {
+AnalyzedFrame Analysis::State::LocateInSample(const AnalyzedSample& sample, Avma address) {
   AnalyzedFrame frame;
-  if (delivered == nullptr) return frame;
-  const bool is_arm = delivered->arch == unwind::Arch::kAarch64;
+  const PendingSample& pending = *sample.pending;
+  const bool is_arm = pending.arch == unwind::Arch::kAarch64;
   address = Avma(is_arm ? StripTag(address.value) : StripTagX86(address.value));
   frame.address.avma = address;
   frame.kernel = static_cast<int64_t>(address.value) < 0;
-  const MapsAtTime& at_time = frame.kernel ? delivered->kernel : delivered->user;
+  const MapsAtTime& at_time = frame.kernel ? pending.kernel : pending.user;
   const session::Location location = session.Find(*at_time.space, address);
   frame.module = location.module;
   frame.svma = location.svma;
   frame.offset = location.offset;
-  Symbolize(std::span(&frame, 1));
+  delivery.Symbolize(std::span(&frame, 1));
   return frame;
 }
 
@@ -420,6 +346,7 @@ Analysis::~Analysis() = default;
 Result<AnalysisResult> Analysis::Run(AnalysisSink& sink) {
   State& state = *state_;
   state.sink = &sink;
+  state.delivery.Start(sink, state.builders.size());
   state.on_progress = &on_progress;
   perfdata::RoundSorter sorter(state.reader, state, state.counters);
   TRY_ASSIGN(state.result.read, state.reader.ReadAll(sorter));
@@ -430,7 +357,9 @@ Result<AnalysisResult> Analysis::Run(AnalysisSink& sink) {
   return state.result;
 }
 
-AnalyzedFrame Analysis::LocateInSample(Avma address) { return state_->LocateInSample(address); }
+AnalyzedFrame Analysis::LocateInSample(const AnalyzedSample& sample, Avma address) {
+  return state_->LocateInSample(sample, address);
+}
 
 session::Session& Analysis::session() { return state_->session; }
 symbolize::Symbolizer& Analysis::symbolizer() { return state_->symbolizer; }

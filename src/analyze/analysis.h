@@ -23,6 +23,8 @@
 
 namespace stackreel::analyze {
 
+struct PendingSample;
+
 // One frame of a sample, ready to show.
 struct AnalyzedFrame {
   CodeAddress address;
@@ -47,6 +49,7 @@ struct AnalyzedSample {
   std::span<const AnalyzedFrame> frames;     // innermost first: kernel, then user
   std::optional<unwind::StackEnd> user_end;  // set if the user stack was unwound here
   session::PointerMask mask;                 // arm64: what was taken from its code addresses
+  const PendingSample* pending = nullptr;    // for Analysis::LocateInSample
 };
 
 struct AnalysisOptions {
@@ -79,6 +82,26 @@ class AnalysisSink {
  public:
   virtual ~AnalysisSink() = default;
   virtual Status OnSample(const AnalyzedSample& sample) = 0;
+
+  // A sink whose work on a sample mostly needs nothing of the samples before can have it done by
+  // several threads. Its samples then come in portions of some that follow each other, which it
+  // works out into an object of its own type, and it gets no OnSample.
+  class Portion {
+   public:
+    virtual ~Portion() = default;
+  };
+  // Null: it takes all by OnSample. Not asked where there is one thread only.
+  virtual std::unique_ptr<Portion> MakePortion(size_t /*workers*/) { return nullptr; }
+  // Called by any thread, of several at a time those with another `worker` and another portion; the
+  // samples of a portion in their order. They stay where they are until OnPortion is done. May
+  // change the portion and what the sink has for that worker, and look at all else.
+  virtual Status Prepare(const AnalyzedSample& /*sample*/, size_t /*worker*/,
+                         Portion& /*portion*/) {
+    return {};
+  }
+  // Takes a portion when its turn has come, and makes it empty.
+  virtual Status OnPortion(Portion& /*portion*/) { return {}; }
+
   // With AnalysisOptions::records: any other record, between the samples before and after it in
   // time, once the session has taken it up. `event` is the event it is of, 0 if it does not say.
   virtual Status OnRecord(const perfdata::Record& /*record*/, uint32_t /*event*/) { return {}; }
@@ -98,8 +121,8 @@ class Analysis {
   Result<AnalysisResult> Run(AnalysisSink& sink);
 
   // Where an address (without its tag, if it has one) is, and what function, in the process of the
-  // sample that OnSample was just given and at its time; for use within OnSample.
-  AnalyzedFrame LocateInSample(Avma address);
+  // sample and at its time; for use within OnSample and OnPortion.
+  AnalyzedFrame LocateInSample(const AnalyzedSample& sample, Avma address);
 
   [[nodiscard]] session::Session& session();
   [[nodiscard]] symbolize::Symbolizer& symbolizer();

@@ -37,9 +37,10 @@ class AnalysisTest : public testing::Test {
     MemorySource source(bytes_);
     auto reader = perfdata::Reader::Open(source);
     CHECK(reader.has_value());
-    Analysis analysis(**reader, files_, executor_, options);
+    Analysis analysis(**reader, files_, *executor_, options);
     sink_ = TextSink();
     sink_.analysis = &analysis;
+    sink_.by_portions = by_portions_;
     auto result = analysis.Run(sink_);
     CHECK(result.has_value());
     result_ = *result;
@@ -48,7 +49,10 @@ class AnalysisTest : public testing::Test {
   }
 
   FakeFiles files_;
-  BackwardExecutor executor_;
+  BackwardExecutor backward_;
+  InlineExecutor inline_;
+  Executor* executor_ = &backward_;
+  bool by_portions_ = false;
   std::vector<uint8_t> bytes_;
   TextSink sink_;
   AnalysisResult result_;
@@ -67,6 +71,39 @@ TEST_F(AnalysisTest, ChainsOfKernelAndUser) {
   EXPECT_THAT(Run(recording), ElementsAre("prog: k:k_inner k:k_outer' f1000 f2000' 1234'"));
   EXPECT_EQ(result_.frames, 5U);
   EXPECT_EQ(result_.unresolved_frames, 1U);
+}
+
+TEST_F(AnalysisTest, TheSameForAnyNumberOfWorkersAndAnySink) {
+  FakeRecording recording;
+  MapProgram(recording);
+  recording.Comm(1, 1, "prog");
+  for (uint64_t i = 0; i < 3000; ++i) {
+    // Functions, and now and then an address without one, or in no mapping.
+    recording.Chain({kContextUser, kBias + 0x1000 + i % 64, kBias + 0x2001 + i % 7,
+                     i % 5 == 0 ? 0x1234 + i : kBias + 0x3000});
+    if (i % 1000 == 999) recording.Comm(1, 1, "prog" + std::to_string(i));
+  }
+  bytes_ = recording.Take();
+  for (const bool with_records : {false, true}) {
+    AnalysisOptions options;
+    options.records = with_records;
+    options.filter.symbols = {"f2000"};
+    executor_ = &inline_;
+    by_portions_ = true;  // not asked for
+    const std::vector<std::string> alone = RunBytes(options);
+    ASSERT_THAT(alone, SizeIs(3000));
+    EXPECT_EQ(sink_.portions, 0U);
+    const AnalysisResult one = result_;
+    executor_ = &backward_;
+    for (const bool by_portions : {false, true}) {
+      by_portions_ = by_portions;
+      EXPECT_EQ(RunBytes(options), alone);
+      EXPECT_EQ(sink_.portions > 0, by_portions);
+      EXPECT_EQ(result_.samples, one.samples);
+      EXPECT_EQ(result_.frames, one.frames);
+      EXPECT_EQ(result_.unresolved_frames, one.unresolved_frames);
+    }
+  }
 }
 
 TEST_F(AnalysisTest, AHandlerReturnsToTheFirstInstructionOfItsTrampoline) {
@@ -482,13 +519,19 @@ TEST_F(AnalysisTest, ASinksFailureEndsIt) {
   MemorySource source(bytes_);
   auto reader = perfdata::Reader::Open(source);
   ASSERT_TRUE(reader);
-  Analysis analysis(**reader, files_, executor_, {});
+  Analysis analysis(**reader, files_, *executor_, {});
   sink_.analysis = &analysis;
   sink_.status = Fail(ErrorKind::kIo, "disk full");
   const auto result = analysis.Run(sink_);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().message, "disk full");
   EXPECT_THAT(sink_.lines, SizeIs(1));
+  MemorySource again(bytes_);
+  reader = perfdata::Reader::Open(again);
+  Analysis by_portions(**reader, files_, *executor_, {});
+  sink_.analysis = &by_portions;
+  sink_.by_portions = true;
+  EXPECT_EQ(by_portions.Run(sink_).error().message, "disk full");
 }
 
 // What was found out about code holds on when a process only gets more data.
@@ -500,7 +543,7 @@ TEST_F(AnalysisTest, MapsThatDifferInDataOnlyHaveOneVersion) {
   MemorySource source(bytes_);
   auto reader = perfdata::Reader::Open(source);
   ASSERT_TRUE(reader);
-  Analysis analysis(**reader, files_, executor_, {});
+  Analysis analysis(**reader, files_, *executor_, {});
   sink_.analysis = &analysis;
   ASSERT_TRUE(analysis.Run(sink_));
 

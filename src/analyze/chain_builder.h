@@ -41,6 +41,7 @@ struct PendingSample {
   size_t first_frame = 0, frame_count = 0;  // in the frames of its chunk
   bool chain_is_empty = false;
   std::optional<unwind::StackEnd> user_end;
+  uint64_t unresolved = 0;  // frames without symbols
 };
 
 // The user part of a chain is deferred if it has the marker: the cookie that the later record has.

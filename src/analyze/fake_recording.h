@@ -195,6 +195,36 @@ class FakeFiles : public symbolize::ModuleFileProvider {
 class TextSink : public AnalysisSink {
  public:
   Status OnSample(const AnalyzedSample& sample) override {
+    lines.push_back(LineOf(sample));
+    periods.push_back(sample.period);
+    return status;
+  }
+  std::unique_ptr<Portion> MakePortion(size_t /*workers*/) override {
+    return by_portions ? std::make_unique<Lines>() : nullptr;
+  }
+  Status Prepare(const AnalyzedSample& sample, size_t /*worker*/, Portion& portion) override {
+    static_cast<Lines&>(portion).lines.push_back(LineOf(sample));
+    return status;
+  }
+  Status OnPortion(Portion& portion) override {
+    std::vector<std::string>& more = static_cast<Lines&>(portion).lines;
+    lines.insert(lines.end(), more.begin(), more.end());
+    more.clear();
+    ++portions;
+    return {};
+  }
+  Analysis* analysis = nullptr;
+  bool by_portions = false;
+  std::vector<std::string> lines;
+  std::vector<uint64_t> periods;
+  size_t portions = 0;
+  Status status;
+
+ private:
+  struct Lines : Portion {
+    std::vector<std::string> lines;
+  };
+  [[nodiscard]] std::string LineOf(const AnalyzedSample& sample) const {
     std::string line = std::string(analysis->session().strings().Text(sample.comm)) + ":";
     if (sample.has_callchain && sample.chain_is_empty) line += " (empty)";
     for (const AnalyzedFrame& frame : sample.frames) {
@@ -210,14 +240,8 @@ class TextSink : public AnalysisSink {
       if (frame.address.kind == CodeAddressKind::kReturnAddress) line += "'";
     }
     if (sample.user_end) line += std::string(" | ") + unwind::StackEndName(*sample.user_end);
-    lines.push_back(line);
-    periods.push_back(sample.period);
-    return status;
+    return line;
   }
-  Analysis* analysis = nullptr;
-  std::vector<std::string> lines;
-  std::vector<uint64_t> periods;
-  Status status;
 };
 
 // Three workers that take turns in the calling thread, the last index first.

@@ -1,3 +1,4 @@
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -33,12 +34,73 @@ class ProfileSink : public AnalysisSink {
       : analysis_(analysis), options_(options), profile_(profile) {}
 
   Status OnSample(const AnalyzedSample& sample) override {
-    StackId stack = profile::kEmptyStack;
-    if (sample.user_end) {
-      const std::string marker = MarkerOf(*sample.user_end);
-      if (!marker.empty()) stack = profile_.Push(stack, MarkerFrame(marker));
+    Take(sample, MarkerStack(sample), sample.frames.size());
+    return {};
+  }
+  // Most of a sample's stack mostly was there before: that part is looked up ahead.
+  std::unique_ptr<Portion> MakePortion(size_t /*workers*/) override {
+    return std::make_unique<KnownStacks>();
+  }
+  Status Prepare(const AnalyzedSample& sample, size_t /*worker*/, Portion& portion) override {
+    LookUp(sample, static_cast<KnownStacks&>(portion));
+    return {};
+  }
+  Status OnPortion(Portion& portion) override {
+    auto& known = static_cast<KnownStacks&>(portion);
+    for (const KnownStack& known_stack : known.stacks) {
+      const AnalyzedSample& sample = *known_stack.sample;
+      const bool from_root = known_stack.left == sample.frames.size();
+      Take(sample, from_root ? MarkerStack(sample) : known_stack.stack, known_stack.left);
     }
-    for (size_t i = sample.frames.size(); i-- > 0;) {
+    for (Profile::Unresolved* unresolved : known.unresolved) ++unresolved->frames;
+    known.stacks.clear();
+    known.unresolved.clear();
+    return {};
+  }
+
+ private:
+  // How far from the root a sample's stack is in the profile: all but the `left` innermost frames.
+  struct KnownStack {
+    const AnalyzedSample* sample = nullptr;
+    StackId stack = profile::kEmptyStack;
+    size_t left = 0;
+  };
+  struct KnownStacks : Portion {
+    std::vector<KnownStack> stacks;
+    std::vector<Profile::Unresolved*> unresolved;  // one for each frame without a symbol
+  };
+
+  // Changes nothing but `known`.
+  void LookUp(const AnalyzedSample& sample, KnownStacks& known) const {
+    KnownStack& out = known.stacks.emplace_back();
+    out.sample = &sample;
+    out.left = sample.frames.size();
+    if (sample.user_end && !MarkerOf(*sample.user_end).empty()) return;
+    while (out.left > 0) {
+      const auto it = by_symbols_.find(sample.frames[out.left - 1].symbols.data());
+      if (it == by_symbols_.end()) return;
+      StackId stack = out.stack;
+      for (const FrameId id : it->second.ids) {
+        stack = profile_.FindPushed(stack, id);
+        if (stack == profile::kEmptyStack) return;
+      }
+      if (it->second.unresolved != nullptr) known.unresolved.push_back(it->second.unresolved);
+      out.stack = stack;
+      --out.left;
+    }
+  }
+
+  // What stands outside a stack that is not whole.
+  StackId MarkerStack(const AnalyzedSample& sample) {
+    if (!sample.user_end) return profile::kEmptyStack;
+    const std::string marker = MarkerOf(*sample.user_end);
+    return marker.empty() ? profile::kEmptyStack
+                          : profile_.Push(profile::kEmptyStack, MarkerFrame(marker));
+  }
+
+  // Adds a sample, whose stack is `stack` and in it the `left` innermost frames.
+  void Take(const AnalyzedSample& sample, StackId stack, size_t left) {
+    for (size_t i = left; i-- > 0;) {
       for (const FrameId id : FramesOf(sample.frames[i])) stack = profile_.Push(stack, id);
     }
     const perfdata::Sample& raw = *sample.sample;
@@ -56,10 +118,8 @@ class ProfileSink : public AnalysisSink {
     } else {
       profile_.AddMerged(out);
     }
-    return {};
   }
 
- private:
   FrameId MarkerFrame(const std::string& text) {
     profile::Frame frame;
     frame.function = profile_.Intern(text);

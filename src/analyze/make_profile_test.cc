@@ -19,10 +19,13 @@ class MakeProfileTest : public testing::Test {
   }
   profile::Profile Make(const ProfileOptions& options = {}, const AnalysisOptions& how = {}) {
     bytes_ = recording_.Take();
+    return MakeAgain(options, how);
+  }
+  profile::Profile MakeAgain(const ProfileOptions& options = {}, const AnalysisOptions& how = {}) {
     MemorySource source(bytes_);
     auto reader = perfdata::Reader::Open(source);
     CHECK(reader.has_value());
-    Analysis analysis(**reader, files_, executor_, how);
+    Analysis analysis(**reader, files_, *executor_, how);
     auto made = MakeProfile(analysis, options);
     CHECK(made.has_value());
     return std::move(*made);
@@ -37,7 +40,9 @@ class MakeProfileTest : public testing::Test {
   }
 
   FakeFiles files_;
-  InlineExecutor executor_;
+  InlineExecutor inline_;
+  BackwardExecutor backward_;
+  Executor* executor_ = &inline_;
   FakeRecording recording_;
   std::vector<uint8_t> bytes_;
 };
@@ -54,6 +59,27 @@ TEST_F(MakeProfileTest, EqualSamplesAreMerged) {
   EXPECT_THAT(Functions(profile, profile.samples()[0].stack), ElementsAre("f1000", "f2000"));
   EXPECT_EQ(profile.Text(profile.frames()[0].module), "prog");
   EXPECT_EQ(profile.facts.samples, 4U);
+}
+
+TEST_F(MakeProfileTest, TheSameForAnyNumberOfWorkers) {
+  for (uint64_t i = 0; i < 2000; ++i) {
+    recording_.Chain({kContextUser, kBias + 0x1000 + i % 3, kBias + 0x2001 + i % 7,
+                      i % 5 == 0 ? 0x1234 + i % 50 : kBias + 0x3001, kBias + 0x1001 + i % 11});
+  }
+  ProfileOptions options;
+  options.addresses = true;
+  const profile::Profile one = Make(options);
+  executor_ = &backward_;
+  const profile::Profile several = MakeAgain(options);
+  EXPECT_EQ(several.frames(), one.frames());
+  EXPECT_EQ(several.stacks(), one.stacks());
+  ASSERT_EQ(several.samples().size(), one.samples().size());
+  for (size_t i = 0; i < one.samples().size(); ++i) {
+    EXPECT_EQ(several.samples()[i].stack, one.samples()[i].stack);
+    EXPECT_EQ(several.samples()[i].count, one.samples()[i].count);
+  }
+  EXPECT_EQ(several.facts.unresolved_modules.at("[unknown]").frames, 400U);
+  EXPECT_EQ(one.facts.unresolved_modules.at("[unknown]").frames, 400U);
 }
 
 TEST_F(MakeProfileTest, TimesKeepSamplesApart) {

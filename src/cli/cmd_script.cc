@@ -28,28 +28,22 @@ class ScriptOutput : public analyze::AnalysisSink {
     uint32_t records = 0;                      // views::ShownRecords
     std::vector<uint32_t> cpus;                // of records; empty: all
   };
-  ScriptOutput(views::ScriptFormatter& formatter, Wanted wanted, ByteSink& sink)
-      : formatter_(formatter), json_(wanted.json), wanted_(std::move(wanted)), sink_(sink) {
+  ScriptOutput(analyze::Analysis& analysis, const views::ScriptOptions& options, Wanted wanted,
+               ByteSink& sink)
+      : analysis_(analysis),
+        options_(options),
+        formatter_(analysis, options),
+        json_(wanted.json),
+        wanted_(std::move(wanted)),
+        sink_(sink) {
     text_.reserve(2 * kPiece);
   }
 
-  Status OnRecord(const perfdata::Record& record, uint32_t event) override {
-    if ((views::ShownKind(record) & wanted_.records) == 0) return {};
-    const bool has_cpu =
-        record.sample_id && (record.sample_id->present & perfdata::kSampleCpu) != 0;
-    if (has_cpu && !wanted_.cpus.empty() &&
-        std::ranges::find(wanted_.cpus, record.sample_id->cpu) == wanted_.cpus.end()) {
-      return {};
-    }
-    Header();
-    TRY(formatter_.AppendRecord(record, event, text_));
-    return text_.size() < kPiece ? Status() : Flush();
-  }
-  Status OnSample(const analyze::AnalyzedSample& sample) override {
-    Header();
-    TRY(json_ ? formatter_.AppendJson(sample, text_) : formatter_.AppendText(sample, text_));
-    return text_.size() < kPiece ? Status() : Flush();
-  }
+  Status OnRecord(const perfdata::Record& record, uint32_t event) override;
+  Status OnSample(const analyze::AnalyzedSample& sample) override;
+  std::unique_ptr<Portion> MakePortion(size_t workers) override;
+  Status Prepare(const analyze::AnalyzedSample& sample, size_t worker, Portion& portion) override;
+  Status OnPortion(Portion& portion) override;
   Status Flush() {
     TRY(sink_.Write(AsBytes(text_)));
     text_.clear();
@@ -63,19 +57,103 @@ class ScriptOutput : public analyze::AnalysisSink {
  private:
   static constexpr size_t kPiece = size_t{256} << 10;
 
-  void Header() {
-    const perfdata::Reader* reader = std::exchange(wanted_.header, nullptr);
-    if (reader == nullptr) return;
-    text_ += views::HeaderText(perfdata::DescribeFeatures(reader->features(), reader->endian()));
-    text_ += "#\n";
+  // The text of samples that follow each other, and which of them have yet to be put in where.
+  struct ScriptPortion : Portion {
+    struct Later {
+      size_t at = 0;
+      const analyze::AnalyzedSample* sample = nullptr;
+    };
+    std::string text;
+    std::vector<Later> later;
+  };
+
+  void Header();
+  Status Format(views::ScriptFormatter& formatter, const analyze::AnalyzedSample& sample,
+                std::string& text) const {
+    return json_ ? formatter.AppendJson(sample, text) : formatter.AppendText(sample, text);
+  }
+  // The first JSON object says what it is.
+  void AddSchema(std::string& text) {
+    if (!json_ || wrote_schema_ || text.empty()) return;
+    wrote_schema_ = true;
+    text.insert(1, views::kSampleSchema);
   }
 
-  views::ScriptFormatter& formatter_;
+  analyze::Analysis& analysis_;
+  views::ScriptOptions options_;
+  views::ScriptFormatter formatter_;
+  std::vector<std::unique_ptr<views::ScriptFormatter>> formatters_;  // by worker
   bool json_;
+  bool wrote_schema_ = false;
   Wanted wanted_;
   ByteSink& sink_;
   std::string text_;
 };
+
+void ScriptOutput::Header() {
+  const perfdata::Reader* reader = std::exchange(wanted_.header, nullptr);
+  if (reader == nullptr) return;
+  text_ += views::HeaderText(perfdata::DescribeFeatures(reader->features(), reader->endian()));
+  text_ += "#\n";
+}
+
+Status ScriptOutput::OnRecord(const perfdata::Record& record, uint32_t event) {
+  if ((views::ShownKind(record) & wanted_.records) == 0) return {};
+  const bool has_cpu = record.sample_id && (record.sample_id->present & perfdata::kSampleCpu) != 0;
+  if (has_cpu && !wanted_.cpus.empty() &&
+      std::ranges::find(wanted_.cpus, record.sample_id->cpu) == wanted_.cpus.end()) {
+    return {};
+  }
+  Header();
+  TRY(formatter_.AppendRecord(record, event, text_));
+  return text_.size() < kPiece ? Status() : Flush();
+}
+
+Status ScriptOutput::OnSample(const analyze::AnalyzedSample& sample) {
+  Header();
+  TRY(Format(formatter_, sample, text_));
+  if (!wrote_schema_) AddSchema(text_);
+  return text_.size() < kPiece ? Status() : Flush();
+}
+
+std::unique_ptr<analyze::AnalysisSink::Portion> ScriptOutput::MakePortion(size_t workers) {
+  while (formatters_.size() < workers) {
+    formatters_.push_back(std::make_unique<views::ScriptFormatter>(analysis_, options_));
+  }
+  return std::make_unique<ScriptPortion>();
+}
+
+Status ScriptOutput::Prepare(const analyze::AnalyzedSample& sample, size_t worker,
+                             Portion& portion) {
+  auto& own = static_cast<ScriptPortion&>(portion);
+  views::ScriptFormatter& formatter = *formatters_[worker];
+  TRY_ASSIGN(const bool independent, formatter.IsIndependent(sample.event));
+  if (independent) return Format(formatter, sample, own.text);
+  own.later.push_back({own.text.size(), &sample});
+  return {};
+}
+
+Status ScriptOutput::OnPortion(Portion& portion) {
+  auto& own = static_cast<ScriptPortion&>(portion);
+  Header();
+  if (!own.later.empty()) {
+    std::string text;
+    size_t at = 0;
+    for (const ScriptPortion::Later& later : own.later) {
+      text.append(own.text, at, later.at - at);
+      at = later.at;
+      TRY(Format(formatter_, *later.sample, text));
+    }
+    text.append(own.text, at);
+    own.text = std::move(text);
+    own.later.clear();
+  }
+  AddSchema(own.text);
+  if (!text_.empty()) TRY(Flush());
+  TRY(sink_.Write(AsBytes(own.text)));
+  own.text.clear();
+  return {};
+}
 
 struct ShowOption {
   const char* name;
@@ -190,11 +268,10 @@ Result<int> ScriptCommand::Run(const GlobalOptions& global) {
   analysis_options.records = wanted.records != 0;
   TRY(input_.Open(global, analysis_options));
   TRY_ASSIGN(const std::unique_ptr<os::OutputFile> out, CreateTextOutput(output_));
-  views::ScriptFormatter formatter(input_.analysis(), options);
   wanted.json = json;
   if (header_) wanted.header = &input_.reader();
   TRY_ASSIGN(wanted.cpus, input_.Cpus());
-  ScriptOutput sink(formatter, std::move(wanted), *out);
+  ScriptOutput sink(input_.analysis(), options, std::move(wanted), *out);
   TRY_ASSIGN(const analyze::AnalysisResult result, input_.Run(sink));
   TRY(sink.Finish());
   TRY(out->Commit());

@@ -58,6 +58,12 @@ StackId Profile::Push(StackId caller, FrameId frame) {
   return id;
 }
 
+StackId Profile::FindPushed(StackId caller, FrameId frame) const {
+  const StackNode node{caller, frame};
+  return stack_ids_.Find(HashOf(node), kEmptyStack,
+                         [&](StackId other) { return stacks_[other] == node; });
+}
+
 void Profile::AddMerged(const ProfileSample& sample) {
   const auto fresh = static_cast<uint32_t>(samples_.size());
   const uint32_t id = sample_ids_.FindOrAdd(

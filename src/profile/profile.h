@@ -68,6 +68,16 @@ class IdTable {
     ++count_;
     return fresh;
   }
+  // That id, or `none`.
+  template <typename Equals>
+  [[nodiscard]] uint32_t Find(uint64_t hash, uint32_t none, Equals equals) const {
+    if (slots_.empty()) return none;
+    size_t at = hash & (slots_.size() - 1);
+    for (; slots_[at] != kFree; at = (at + 1) & (slots_.size() - 1)) {
+      if (equals(slots_[at])) return slots_[at];
+    }
+    return none;
+  }
 
  private:
   static constexpr uint32_t kFree = UINT32_MAX;
@@ -94,6 +104,8 @@ class Profile {
   [[nodiscard]] std::string_view Text(TextId id) const { return strings_.Text(id); }
   FrameId AddFrame(const Frame& frame);
   StackId Push(StackId caller, FrameId frame);
+  // The same if it was pushed before, else kEmptyStack.
+  [[nodiscard]] StackId FindPushed(StackId caller, FrameId frame) const;
   void AddSample(const ProfileSample& sample) { samples_.push_back(sample); }
   // Adds to an earlier sample that differs in nothing but weight and count, or appends it. For
   // recordings with many samples of few stacks; leave `time` 0.

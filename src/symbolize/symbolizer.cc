@@ -311,6 +311,10 @@ std::span<const SymbolizedFrame> Symbolizer::Find(session::ModuleId id,
   return found.empty() ? state_->Look(id, module, lookup) : found;
 }
 
+std::span<const SymbolizedFrame> Symbolizer::FindKnown(session::ModuleId id, Svma lookup) const {
+  return state_->cache.Find(id, lookup.value);
+}
+
 std::string_view Symbolizer::Text(StringInterner::Id id) const { return state_->strings.Text(id); }
 
 const ModuleFiles& Symbolizer::FilesOf(session::ModuleId id, const session::Module& module) {

@@ -70,6 +70,9 @@ class Symbolizer {
   // have it. The view lives as long as the symbolizer.
   std::span<const SymbolizedFrame> Find(session::ModuleId id, const session::Module& module,
                                         Svma lookup);
+  // The same if it was found before, else empty. By any number of threads while none calls another
+  // member that is not const.
+  [[nodiscard]] std::span<const SymbolizedFrame> FindKnown(session::ModuleId id, Svma lookup) const;
   [[nodiscard]] std::string_view Text(StringInterner::Id id) const;
   // The files of a module, asked from the provider once.
   const ModuleFiles& FilesOf(session::ModuleId id, const session::Module& module);

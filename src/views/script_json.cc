@@ -21,8 +21,6 @@ Status ScriptFormatter::AppendJson(const AnalyzedSample& sample, std::string& ou
   const perfdata::Sample& raw = *sample.sample;
   auto to = std::back_inserter(out);
   out += '{';
-  if (!state_->wrote_schema) out += R"("schema":"stackreel.sample/1",)";
-  state_->wrote_schema = true;
   out += "\"comm\":";
   AppendJsonString(out, state_->CommOf(sample));
   if (raw.Has(perfdata::kSampleTid)) {
@@ -38,8 +36,8 @@ Status ScriptFormatter::AppendJson(const AnalyzedSample& sample, std::string& ou
     std::string trace;
     format->trace->AppendText(
         raw.raw,
-        [this](uint64_t address, std::string& name, uint64_t& offset) {
-          return state_->FunctionAt(address, name, offset);
+        [&](uint64_t address, std::string& name, uint64_t& offset) {
+          return state_->FunctionAt(sample, address, name, offset);
         },
         trace);
     out += ",\"trace\":";

@@ -118,8 +118,14 @@ const perfdata::TraceFormat* ScriptFormatter::State::Tracepoint(uint64_t config)
   return tracepoints->Of(config);
 }
 
-bool ScriptFormatter::State::FunctionAt(uint64_t address, std::string& name, uint64_t& offset) {
-  const analyze::AnalyzedFrame frame = analysis.LocateInSample(Avma(address));
+bool ScriptFormatter::State::HasFurtherPlaces(const EventFormat& format) {
+  constexpr uint32_t kBranches = kFieldBrstack | kFieldBrstackSym | kFieldBrstackOff;
+  return format.trace != nullptr || format.names_addr || (format.fields & kBranches) != 0;
+}
+
+bool ScriptFormatter::State::FunctionAt(const analyze::AnalyzedSample& sample, uint64_t address,
+                                        std::string& name, uint64_t& offset) {
+  const analyze::AnalyzedFrame frame = analysis.LocateInSample(sample, Avma(address));
   // Of the kernel's only, as perf does.
   if (!frame.kernel || frame.symbols.empty() || frame.symbols.back().function == 0) return false;
   name = Text(frame.symbols.back().function);

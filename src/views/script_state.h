@@ -47,8 +47,11 @@ struct ScriptFormatter::State {
   // Null if the recording has no format of it.
   const perfdata::TraceFormat* Tracepoint(uint64_t config);
   // The function that a tracepoint's pointer leads to.
-  bool FunctionAt(uint64_t address, std::string& name, uint64_t& offset);
+  bool FunctionAt(const analyze::AnalyzedSample& sample, uint64_t address, std::string& name,
+                  uint64_t& offset);
   std::string_view DsoOf(session::ModuleId module);
+  // Whether the event's samples are printed with places that only Analysis::LocateInSample finds.
+  [[nodiscard]] static bool HasFurtherPlaces(const EventFormat& format);
   std::string_view CommOf(const analyze::AnalyzedSample& sample) const {
     return analysis.session().strings().Text(sample.comm);
   }
@@ -60,7 +63,6 @@ struct ScriptFormatter::State {
   std::vector<std::string> dsos;                           // by module
   std::optional<perfdata::TracepointFormats> tracepoints;  // once one was met
   FrameLines lines;
-  bool wrote_schema = false;
 };
 
 // The address that perf prints for a frame: of frames it unwound, the last byte of the call.

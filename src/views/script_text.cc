@@ -110,9 +110,9 @@ struct ScriptText {
   void ChainFrame(const AnalyzedFrame& frame);
   void MakeChainLines(const AnalyzedFrame& frame, uint64_t shown);
   void SampledFrame(const AnalyzedFrame& frame);
-  void Trace(const ScriptFormatter::State::EventFormat& format, const perfdata::Sample& sample);
-  void Addr(const ScriptFormatter::State::EventFormat& format, uint64_t addr);
-  void Branches(const perfdata::Sample& sample);
+  void Trace(const ScriptFormatter::State::EventFormat& format, const AnalyzedSample& sample);
+  void Addr(const ScriptFormatter::State::EventFormat& format, const AnalyzedSample& sample);
+  void Branches(const AnalyzedSample& sample);
   // In the file, or from the start of the kernel or its module; the address where that is unknown.
   [[nodiscard]] uint64_t PlaceInModule(const AnalyzedFrame& at, uint64_t address) const {
     if (at.module == session::kNoModule) return address;
@@ -122,12 +122,13 @@ struct ScriptText {
 };
 
 // perf prints one kind only, by address before by function.
-void ScriptText::Branches(const perfdata::Sample& sample) {
+void ScriptText::Branches(const AnalyzedSample& sample) {
   const bool by_function = !Has(kFieldBrstack) && Has(kFieldBrstackSym);
   const bool by_offset = !Has(kFieldBrstack) && !by_function;
   const auto place = [&](uint64_t address, std::string& to) {
     const bool plain = !by_function && !by_offset && !Has(kFieldDso);
-    const AnalyzedFrame at = plain ? AnalyzedFrame() : state.analysis.LocateInSample(Avma(address));
+    const AnalyzedFrame at =
+        plain ? AnalyzedFrame() : state.analysis.LocateInSample(sample, Avma(address));
     if (by_function) {
       const SymbolizedFrame* symbol = at.symbols.empty() ? nullptr : &at.symbols.back();
       if (symbol == nullptr || symbol->function == 0) {
@@ -147,24 +148,26 @@ void ScriptText::Branches(const perfdata::Sample& sample) {
       to += ')';
     }
   };
-  AppendBranches(sample.branches, by_function ? "" : " ", place, out);
+  AppendBranches(sample.sample->branches, by_function ? "" : " ", place, out);
 }
 
 void ScriptText::Trace(const ScriptFormatter::State::EventFormat& format,
-                       const perfdata::Sample& sample) {
+                       const AnalyzedSample& sample) {
   if (format.trace == nullptr) return;
   format.trace->AppendText(
-      sample.raw,
-      [this](uint64_t address, std::string& name, uint64_t& offset) {
-        return state.FunctionAt(address, name, offset);
+      sample.sample->raw,
+      [&](uint64_t address, std::string& name, uint64_t& offset) {
+        return state.FunctionAt(sample, address, name, offset);
       },
       out);
 }
 
-void ScriptText::Addr(const ScriptFormatter::State::EventFormat& format, uint64_t addr) {
+void ScriptText::Addr(const ScriptFormatter::State::EventFormat& format,
+                      const AnalyzedSample& sample) {
+  const uint64_t addr = sample.sample->addr;
   AppendHex16(out, addr);
   if (!format.names_addr || (!Has(kFieldSym) && !Has(kFieldDso))) return;
-  const AnalyzedFrame place = state.analysis.LocateInSample(Avma(addr));
+  const AnalyzedFrame place = state.analysis.LocateInSample(sample, Avma(addr));
   if (Has(kFieldSym)) Symbol(place.symbols.empty() ? nullptr : &place.symbols.back(), 0);
   if (Has(kFieldDso)) Dso(place.module);
 }
@@ -217,6 +220,11 @@ void ScriptText::SampledFrame(const AnalyzedFrame& frame) {
   if (Has(kFieldSrcline)) Srcline(frame, symbol);
 }
 
+Result<bool> ScriptFormatter::IsIndependent(uint32_t event) {
+  TRY_ASSIGN(const State::EventFormat* format, state_->FormatOf(event));
+  return !State::HasFurtherPlaces(*format);
+}
+
 Status ScriptFormatter::AppendText(const AnalyzedSample& sample, std::string& out) {
   TRY_ASSIGN(const State::EventFormat* format, state_->FormatOf(sample.event));
   const uint32_t fields = format->fields;
@@ -240,8 +248,8 @@ Status ScriptFormatter::AppendText(const AnalyzedSample& sample, std::string& ou
     fmt::format_to(to, "{:10} ", format->fixed_period.value_or(sample.sample->period));
   }
   if (text.Has(kFieldEvent)) out += format->padded_name;
-  if (text.Has(kFieldTrace)) text.Trace(*format, *sample.sample);
-  if (text.Has(kFieldAddr)) text.Addr(*format, sample.sample->addr);
+  if (text.Has(kFieldTrace)) text.Trace(*format, sample);
+  if (text.Has(kFieldAddr)) text.Addr(*format, sample);
   if (state_->options.masks && sample.mask.source != session::MaskSource::kNone) {
     fmt::format_to(to, " [mask {:#018x} from {}]", sample.mask.insn,
                    session::MaskSourceName(sample.mask.source));
@@ -258,7 +266,7 @@ Status ScriptFormatter::AppendText(const AnalyzedSample& sample, std::string& ou
     }
   }
   if (text.Has(kFieldBrstack) || text.Has(kFieldBrstackSym) || text.Has(kFieldBrstackOff)) {
-    text.Branches(*sample.sample);
+    text.Branches(sample);
   }
   if (text.Has(kFieldCgroup)) {
     const std::string_view path = state_->analysis.session().CgroupPath(sample.sample->cgroup);

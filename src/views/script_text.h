@@ -64,14 +64,21 @@ class ScriptFormatter {
   Status AppendText(const analyze::AnalyzedSample& sample, std::string& out);
   // The same of a record that is none, with the fields of `event`'s samples: see record_text.h.
   Status AppendRecord(const perfdata::Record& record, uint32_t event, std::string& out);
-  // Appends one JSON object and a newline; "schema": "stackreel.sample/1" in the first one only.
+  // Appends one JSON object and a newline, without the schema.
   Status AppendJson(const analyze::AnalyzedSample& sample, std::string& out);
+
+  // Whether a sample of an event is formatted from what it has and what only this changes: then
+  // several formatters can do it at once. Else it has to be done where the analysis waits.
+  Result<bool> IsIndependent(uint32_t event);
 
   struct State;
 
  private:
   std::unique_ptr<State> state_;
 };
+
+// What the first JSON object begins with, after its brace.
+inline constexpr std::string_view kSampleSchema = R"("schema":"stackreel.sample/1",)";
 
 // The name that perf shows for a module: "[nf_tables]" for a .ko, else the path.
 std::string DsoName(const session::Module& module);
