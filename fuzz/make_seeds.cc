@@ -1,5 +1,5 @@
-// Writes small recordings and jitdumps into corpus/perfdata, corpus/session and corpus/jit_dump,
-// for fuzzers to begin with: make_seeds CORPUS. The same bytes each time.
+// Writes small recordings and jitdumps into corpus/perfdata, corpus/session, corpus/jit_dump
+// and corpus/patch_journal, for fuzzers to begin with: make_seeds CORPUS. The same bytes each time.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -12,6 +12,8 @@
 #include "analyze/fake_recording.h"
 #include "base/check.h"
 #include "base/memory_io.h"
+#include "patch/fake_site.h"
+#include "patch/journal.h"
 #include "perfdata/compressor.h"
 #include "perfdata/one_of_each.h"
 #include "perfdata/synthetic_recording.h"
@@ -193,6 +195,15 @@ void MakeJitDumps(Corpus& corpus) {
   }
 }
 
+void MakePatchJournals(Corpus& corpus) {
+  const patch::Site all[] = {patch::FakeNop(0x1000), patch::FakeJump(0x2000),
+                             patch::FakeShortJump(0x3000), patch::FakeSled(0x4000),
+                             patch::FakeTrap(0x5000)};
+  std::vector<const patch::Site*> sites;
+  for (const patch::Site& site : all) sites.push_back(&site);
+  corpus.Add("one_of_each", patch::EncodeSites(sites));
+}
+
 }  // namespace
 }  // namespace stackreel
 
@@ -208,5 +219,7 @@ int main(int argc, char** argv) {
   stackreel::MakeSessions(session);
   stackreel::Corpus jit_dump(folder / "jit_dump");
   stackreel::MakeJitDumps(jit_dump);
+  stackreel::Corpus patch_journal(folder / "patch_journal");
+  stackreel::MakePatchJournals(patch_journal);
   return 0;
 }

@@ -41,6 +41,12 @@ TrapEntry EntryToStub(const Site& site) {
 }
 TrapEntry EntryToOutOfLine(const Site& site) { return {site.address, site.out_of_line, Avma(0)}; }
 
+std::optional<TrapEntry> StandingEntry(const Site& site, SiteState state) {
+  if (state == SiteState::kStuck && MayHoldTrap(site)) return EntryToOutOfLine(site);
+  if (state == SiteState::kPatched && site.kind == SiteKind::kTrap) return EntryToStub(site);
+  return std::nullopt;
+}
+
 Execution::Execution(std::vector<const Site*> sites, std::vector<SiteState> known,
                      Direction direction, SwitchMode mode, std::vector<TrapEntry> standing)
     : Execution(sites, std::move(known), MakePlan(sites, direction, mode), std::move(standing)) {}
@@ -296,11 +302,7 @@ std::vector<TrapEntry> Execution::Entries(TrapEntries entries) const {
       all.push_back(to_stub ? EntryToStub(site) : EntryToOutOfLine(site));
       continue;
     }
-    const SiteState state = FinalState(i);
-    if (state == SiteState::kStuck && MayHoldTrap(site)) all.push_back(EntryToOutOfLine(site));
-    if (state == SiteState::kPatched && site.kind == SiteKind::kTrap) {
-      all.push_back(EntryToStub(site));
-    }
+    if (const auto entry = StandingEntry(site, FinalState(i))) all.push_back(*entry);
   }
   std::ranges::sort(all, {}, &TrapEntry::address);
   return all;

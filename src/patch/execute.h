@@ -95,6 +95,8 @@ enum class SiteState : uint8_t {
 // What a thread that meets a trap at a site does.
 [[nodiscard]] TrapEntry EntryToStub(const Site& site);
 [[nodiscard]] TrapEntry EntryToOutOfLine(const Site& site);
+// The entry that a site at rest needs, as its trap stays or may be met; nothing for most.
+[[nodiscard]] std::optional<TrapEntry> StandingEntry(const Site& site, SiteState state);
 
 // One batch on its way. Steps are taken one by one by whoever wants to look in between; Execute()
 // takes them all. Copyable; the sites must outlive it.

@@ -14,7 +14,7 @@ class PlanTest : public testing::Test {
  protected:
   // One of each kind, by address.
   PlanTest() {
-    all_ = {FakeNop(0x1000), FakePrologue(0x2000), FakePadding(0x3000), FakeSled(0x4000),
+    all_ = {FakeNop(0x1000), FakeJump(0x2000), FakeShortJump(0x3000), FakeSled(0x4000),
             FakeTrap(0x5000)};
     for (const Site& site : all_) sites_.push_back(&site);
   }
@@ -154,7 +154,7 @@ sync
 
 TEST_F(PlanTest, SyncsAndClearingsAreByBatch) {
   std::vector<Site> many;
-  for (uint64_t i = 0; i < 1000; ++i) many.push_back(FakePrologue(0x100000 + i * 16));
+  for (uint64_t i = 0; i < 1000; ++i) many.push_back(FakeJump(0x100000 + i * 16));
   std::vector<const Site*> sites;
   for (const Site& site : many) sites.push_back(&site);
   const Plan plan = MakePlan(sites, Direction::kPatch, SwitchMode::kTrap);

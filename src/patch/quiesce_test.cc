@@ -36,7 +36,7 @@ class QuiesceTest : public testing::Test {
 };
 
 TEST_F(QuiesceTest, ThreadsInsideGoOnOutOfLine) {
-  const Site site = FakePrologue(0x1000);
+  const Site site = FakeJump(0x1000);
   EXPECT_EQ(MovedTo(site, -1, Form::kOriginal), kStays);
   EXPECT_EQ(MovedTo(site, 0, Form::kOriginal), kStays);
   EXPECT_EQ(MovedTo(site, 1, Form::kOriginal), kOutOfLine + 1);
@@ -46,7 +46,7 @@ TEST_F(QuiesceTest, ThreadsInsideGoOnOutOfLine) {
 }
 
 TEST_F(QuiesceTest, RelocatedInstructionsMayBeLonger) {
-  Site site = FakePrologue(0x1000);
+  Site site = FakeJump(0x1000);
   site.map = {};
   for (const auto& [from, to] : {std::pair{0, 0}, {1, 1}, {4, 9}, {8, 13}}) {
     site.map.Add({static_cast<uint8_t>(from), static_cast<uint8_t>(to)});
@@ -55,7 +55,7 @@ TEST_F(QuiesceTest, RelocatedInstructionsMayBeLonger) {
 }
 
 TEST_F(QuiesceTest, AThreadThatMetTheTrapIsLeftToItsHandler) {
-  const Site site = FakePrologue(0x1000);
+  const Site site = FakeJump(0x1000);
   EXPECT_EQ(MovedTo(site, 1, Form::kOriginal, kTrapPending), kStays);
   EXPECT_EQ(MovedTo(site, 4, Form::kOriginal, kTrapPending), 0U) << "another trap, inside";
 }
@@ -66,7 +66,7 @@ TEST_F(QuiesceTest, NobodyIsInsideOneInstruction) {
     EXPECT_FALSE(NeedsClearing(site, Form::kPatched));
     for (int64_t at = 0; at < 6; ++at) EXPECT_EQ(MovedTo(site, at, Form::kOriginal), kStays);
   }
-  EXPECT_FALSE(NeedsClearing(FakePrologue(0x1000), Form::kPatched));
+  EXPECT_FALSE(NeedsClearing(FakeJump(0x1000), Form::kPatched));
 }
 
 TEST_F(QuiesceTest, OnALandingTheyBeginAgain) {
@@ -76,7 +76,7 @@ TEST_F(QuiesceTest, OnALandingTheyBeginAgain) {
   EXPECT_EQ(MovedTo(sled, 2, Form::kPatched), 0x1000U);
   EXPECT_EQ(MovedTo(sled, 0, Form::kPatched), kStays);
   EXPECT_EQ(MovedTo(sled, 11, Form::kPatched), kStays);
-  const Site padding = FakePadding(0x1000);
+  const Site padding = FakeShortJump(0x1000);
   EXPECT_EQ(MovedTo(padding, -5, Form::kPatched), 0x1000U);
   EXPECT_EQ(MovedTo(padding, 1, Form::kPatched), kStays);
   EXPECT_EQ(MovedTo(padding, -5, Form::kOriginal), kStays) << "nobody runs padding";
@@ -85,7 +85,7 @@ TEST_F(QuiesceTest, OnALandingTheyBeginAgain) {
 
 // syscall; push; syscall: one that may be restarted goes back to its instruction, 2 bytes.
 TEST_F(QuiesceTest, ASystemCallMovesWithItsInstruction) {
-  Site site = FakeSite(SiteKind::kPrologue, 0x1000, "0f 05 55 0f 05");
+  Site site = FakeSite(SiteKind::kJump, 0x1000, "0f 05 55 0f 05");
   for (const uint8_t at : {0, 2, 3, 5}) site.map.Add({at, at});
   EXPECT_EQ(MovedTo(site, 0, Form::kOriginal, kInSyscall), kStays) << "the one before";
   EXPECT_EQ(MovedTo(site, 2, Form::kOriginal, kInSyscall), kOutOfLine + 2);
@@ -97,7 +97,7 @@ TEST_F(QuiesceTest, ASystemCallMovesWithItsInstruction) {
 
 TEST_F(QuiesceTest, TheRightOneOfManySites) {
   std::vector<Site> sites;
-  for (uint64_t i = 0; i < 5000; ++i) sites.push_back(FakePrologue(0x100000 + i * 8));
+  for (uint64_t i = 0; i < 5000; ++i) sites.push_back(FakeJump(0x100000 + i * 8));
   std::vector<const Site*> sorted;
   for (const Site& site : sites) sorted.push_back(&site);
   for (size_t i = 0; i < sites.size(); ++i) {

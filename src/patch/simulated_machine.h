@@ -21,11 +21,11 @@
 #include <functional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include "patch/execute.h"
+#include "patch/hex.h"
 #include "patch/site.h"
 
 namespace stackreel::patch {
@@ -43,9 +43,6 @@ inline constexpr size_t kSimMaxStores = 32;
 inline constexpr uint8_t kSimRecord = 0xf1;
 inline constexpr uint8_t kSimSignalReturn = 0xf5;
 inline constexpr uint8_t kSimFreed = 0xf4;
-
-// Bytes written as hexadecimal digits, blanks between.
-[[nodiscard]] std::vector<uint8_t> Hex(std::string_view text);
 
 // What is fixed: code, sites, and what each thread runs.
 class SimProgram {

@@ -37,20 +37,6 @@ int32_t Displacement32(ByteView instruction) {
 
 }  // namespace
 
-std::vector<uint8_t> Hex(std::string_view text) {
-  std::vector<uint8_t> bytes;
-  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
-  for (size_t i = 0; i < text.size();) {
-    if (text[i] == ' ') {
-      ++i;
-      continue;
-    }
-    bytes.push_back(static_cast<uint8_t>(digit(text[i]) << 4 | digit(text[i + 1])));
-    i += 2;
-  }
-  return bytes;
-}
-
 size_t SimLength(ByteView b) {
   const auto next = [&](size_t known, auto&& of) -> size_t {
     return b.size() > known ? of(b[known]) : known + 1;

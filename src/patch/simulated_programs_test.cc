@@ -77,17 +77,16 @@ void AddSleds(SimProgram& program) {
   const uint16_t behind = program.Code(kF, {"eb 09", nops});
   const uint16_t exit = program.Code(behind, {"b8 01 00 00 00"});
   program.Code(exit, {"c3", longer});
-  program.AddSite(SiteOf(kF, kSledLength, {.kind = SiteKind::kXraySled}),
+  program.AddSite(SiteOf(kF, kSledLength, {.kind = SiteKind::kSled}),
                   {Branch(0xe9, kStub + 2, behind)});
-  program.AddSite(SiteOf(exit, kSledLength, {.kind = SiteKind::kXraySled, .stub = kStubOfG}),
-                  {"c3"});
+  program.AddSite(SiteOf(exit, kSledLength, {.kind = SiteKind::kSled, .stub = kStubOfG}), {"c3"});
 }
 
 void AddF(SimProgram& program, std::string_view name) {
   const Instructions body = {"b8 01 00 00 00", "c3"};
   const Instructions pop_body = {"b9 01 00 00 00", "5d", "c3"};
   const Shape nop = {.kind = SiteKind::kNop};
-  const Shape prologue = {.kind = SiteKind::kPrologue};
+  const Shape prologue = {.kind = SiteKind::kJump};
   if (name == "nop") return AddFunction(program, kF, {"0f 1f 44 00 00"}, body, {}, nop);
   if (name == "nop-call") {
     Shape call = nop;
@@ -95,7 +94,7 @@ void AddF(SimProgram& program, std::string_view name) {
     return AddFunction(program, kF, {"0f 1f 44 00 00"}, body, {}, call);
   }
   if (name == "nops") {
-    Shape several = nop;
+    Shape several = {.kind = SiteKind::kNops};
     several.map = {{0, 0}, {1, 1}, {3, 3}, {5, 5}};
     return AddFunction(program, kF, {"90", "66 90", "66 90"}, body, {"90", "66 90", "66 90"},
                        several);
@@ -122,7 +121,7 @@ void AddF(SimProgram& program, std::string_view name) {
   if (name == "padding" || name == "padding-2") {
     program.Code(kPaddingOfF, {"cc", "cc", "cc", "cc", "cc"});
     const bool two = name == "padding-2";
-    Shape shape = {.kind = SiteKind::kPadding, .before = kBranchLength};
+    Shape shape = {.kind = SiteKind::kShortJump, .before = kBranchLength};
     const uint16_t end = two ? program.Code(kF, {"55", "5d"}) : program.Code(kF, {"31 c0"});
     program.Code(end, {"c3"});
     const uint16_t behind =

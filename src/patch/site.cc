@@ -3,15 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <limits>
+#include <cstddef>
 
 #include "base/check.h"
 
 namespace stackreel::patch {
 namespace {
 
-constexpr uint8_t kJmpRel32 = 0xe9;
 constexpr uint8_t kCallRel32 = 0xe8;
 constexpr uint8_t kJmpRel8 = 0xeb;
 constexpr uint8_t kRet = 0xc3;
@@ -19,64 +17,48 @@ constexpr uint8_t kSledLanding = 2;  // behind the short jump of a patched sled
 
 // What RangeOf(kAside), (kHead), (kTail) are, by kind. A sled's depend on its bytes.
 struct KindShape {
-  uint8_t before;
+  uint8_t aside;       // bytes at begin() that a short jump leads to
   uint8_t branch;      // bytes of the branch at the entry; 1: only the head
   uint8_t min_length;  // of the original, padding not counted
 };
+constexpr KindShape kBranch = {0, kBranchLength, kBranchLength};
 constexpr std::array<KindShape, kSiteKinds> kShapes = {{
-    {0, kBranchLength, kBranchLength},                    // kNop
-    {0, kBranchLength, kBranchLength},                    // kCall
-    {0, 1, kSledLength},                                  // kXraySled
-    {0, kBranchLength, kBranchLength},                    // kPrologue
-    {kBranchLength, kShortJumpLength, kShortJumpLength},  // kPadding
+    kBranch,                                              // kNop
+    kBranch,                                              // kCall
+    {0, 1, kSledLength},                                  // kSled
+    kBranch,                                              // kNops
+    kBranch,                                              // kJump
+    {kBranchLength, kShortJumpLength, kShortJumpLength},  // kShortJump
     {0, 1, 1},                                            // kTrap
 }};
+static_assert(static_cast<size_t>(SiteKind::kTrap) == kSiteKinds - 1);
 const KindShape& ShapeOf(SiteKind kind) { return kShapes[static_cast<size_t>(kind)]; }
-
-std::optional<int32_t> Displacement(Avma behind, Avma target) {
-  const auto distance = static_cast<int64_t>(target.value - behind.value);
-  if (distance < std::numeric_limits<int32_t>::min() ||
-      distance > std::numeric_limits<int32_t>::max()) {
-    return std::nullopt;
-  }
-  return static_cast<int32_t>(distance);
-}
 
 // Stores `jmp target` at offset of a site that begins at `begin`.
 bool PutJump(SiteBytes& bytes, size_t offset, Avma begin, Avma target) {
-  const auto displacement = Displacement(begin + offset + kBranchLength, target);
-  if (!displacement) return false;
-  bytes.bytes[offset] = kJmpRel32;
-  StoreUnaligned(bytes.bytes.data() + offset + 1, *displacement, Endian::kLittle);
+  const auto jump = x86::Jump(begin + offset, target);
+  if (!jump) return false;
+  std::ranges::copy(*jump, bytes.bytes.begin() + static_cast<std::ptrdiff_t>(offset));
   return true;
 }
 
 // Where the 5-byte branch of the patched form begins, from begin(); nothing for a trap.
 std::optional<size_t> BranchOffset(SiteKind kind) {
-  switch (kind) {
-    case SiteKind::kNop:
-    case SiteKind::kCall:
-    case SiteKind::kPrologue:
-    case SiteKind::kPadding:
-      return 0;
-    case SiteKind::kXraySled:
-      return kSledLanding;
-    case SiteKind::kTrap:
-      return std::nullopt;
-  }
-  return std::nullopt;
+  if (kind == SiteKind::kTrap) return std::nullopt;
+  return kind == SiteKind::kSled ? kSledLanding : 0;
 }
 
 bool LengthFits(const Site& site) {
   const KindShape& shape = ShapeOf(site.kind);
-  return site.before == shape.before &&
-         site.original.length >= size_t{shape.before} + shape.min_length &&
+  const bool has_padding = shape.aside != 0;
+  return site.before >= shape.aside && site.before <= (has_padding ? kMaxBefore : 0) &&
+         site.original.length >= size_t{site.before} + shape.min_length &&
          site.original.length <= kMaxSiteLength;
 }
 
 Status Bad(const Site& site, std::string_view why) {
   return Fail(ErrorKind::kDamaged,
-              fmt::format("site {:#x} ({}): {}", site.address.value, ToString(site.kind), why));
+              fmt::format("site {:#x} ({}): {}", site.address.value, x86::NameOf(site.kind), why));
 }
 
 // Over the rest of it, or out of the function.
@@ -85,7 +67,7 @@ bool BeginsAsSled(const SiteBytes& original) {
          (original.bytes[0] == kJmpRel8 && original.bytes[1] == kSledLength - kShortJumpLength);
 }
 
-// The map covers all of the entry, in ascending order.
+// In ascending order, and within the entry.
 bool MapFits(const Site& site) {
   const x86::RelocationMap& map = site.map;
   if (map.size() == 0) return true;
@@ -95,41 +77,15 @@ bool MapFits(const Site& site) {
       return false;
     }
   }
-  return map.original_length() == site.original.length - site.before;
+  return map.original_length() <= site.original.length - site.before;
 }
 
 }  // namespace
-
-std::string_view ToString(SiteKind kind) {
-  switch (kind) {
-    case SiteKind::kNop:
-      return "nop";
-    case SiteKind::kCall:
-      return "call";
-    case SiteKind::kXraySled:
-      return "xray";
-    case SiteKind::kPrologue:
-      return "prologue";
-    case SiteKind::kPadding:
-      return "padding";
-    case SiteKind::kTrap:
-      return "trap";
-  }
-  return "unknown";
-}
 
 std::string_view ToString(Refusal refusal) {
   switch (refusal) {
     case Refusal::kTooShort:
       return "too short";
-    case Refusal::kBranchIntoPrologue:
-      return "branch into prologue";
-    case Refusal::kCallInside:
-      return "call inside prologue";
-    case Refusal::kNotRelocatable:
-      return "not relocatable";
-    case Refusal::kUndecodable:
-      return "not decodable";
     case Refusal::kOutOfReach:
       return "no room within reach";
     case Refusal::kNotWritable:
@@ -164,9 +120,9 @@ std::optional<Avma> Site::MovedOutOfLine(Avma ip) const {
 
 std::optional<Avma> Site::Landing() const {
   switch (kind) {
-    case SiteKind::kXraySled:
+    case SiteKind::kSled:
       return address + kSledLanding;
-    case SiteKind::kPadding:
+    case SiteKind::kShortJump:
       return begin();
     default:
       return std::nullopt;
@@ -183,7 +139,7 @@ bool SwitchesByTrap(SiteKind kind) { return ShapeOf(kind).branch > 1; }
 
 PartRange RangeOf(const Site& site, Part part) {
   const KindShape& shape = ShapeOf(site.kind);
-  if (site.kind == SiteKind::kXraySled) {
+  if (site.kind == SiteKind::kSled) {
     // An entry's sled begins with a short jump over the rest: only its displacement changes. An
     // exit's begins with ret: that becomes the short jump's opcode, once its displacement is there.
     const uint8_t head = site.original.bytes[0] == kJmpRel8 ? 1 : 0;
@@ -200,13 +156,13 @@ PartRange RangeOf(const Site& site, Part part) {
   }
   switch (part) {
     case Part::kHead:
-      return {shape.before, 1};
+      return {site.before, 1};
     case Part::kTail:
-      return {static_cast<uint8_t>(shape.before + 1), static_cast<uint8_t>(shape.branch - 1)};
+      return {static_cast<uint8_t>(site.before + 1), static_cast<uint8_t>(shape.branch - 1)};
     case Part::kAside:
-      return {0, shape.before};
+      return {0, shape.aside};
     case Part::kBranch:
-      return {shape.before, shape.branch};
+      return {site.before, shape.branch};
   }
   return {};
 }
@@ -228,22 +184,14 @@ std::expected<SiteBytes, Refusal> MakePatchedForm(const Site& site) {
       return std::unexpected(Refusal::kOutOfReach);
     }
   }
-  switch (site.kind) {
-    case SiteKind::kNop:
-    case SiteKind::kCall:
-    case SiteKind::kPrologue:
-      break;
-    case SiteKind::kXraySled:
-      patched.bytes[0] = kJmpRel8;
-      patched.bytes[1] = 0;
-      break;
-    case SiteKind::kPadding:
-      patched.bytes[kBranchLength] = kJmpRel8;
-      patched.bytes[kBranchLength + 1] = static_cast<uint8_t>(-(kBranchLength + kShortJumpLength));
-      break;
-    case SiteKind::kTrap:
-      patched.bytes[0] = kTrapByte;
-      break;
+  if (site.kind == SiteKind::kSled) {
+    patched.bytes[0] = kJmpRel8;
+    patched.bytes[1] = 0;
+  } else if (site.kind == SiteKind::kShortJump) {
+    patched.bytes[site.before] = kJmpRel8;
+    patched.bytes[site.before + 1] = static_cast<uint8_t>(-(site.before + kShortJumpLength));
+  } else if (site.kind == SiteKind::kTrap) {
+    patched.bytes[0] = kTrapByte;
   }
   return patched;
 }
@@ -255,12 +203,13 @@ Status CheckSite(const Site& site) {
     return Bad(site, "its address is none");
   }
   if (site.original.bytes[site.before] == kTrapByte) return Bad(site, "begins with a trap");
-  if (site.kind == SiteKind::kXraySled && !BeginsAsSled(site.original)) return Bad(site, "no sled");
+  if (site.kind == SiteKind::kSled && !BeginsAsSled(site.original)) return Bad(site, "no sled");
   auto patched = MakePatchedForm(site);
   if (!patched) return Bad(site, ToString(patched.error()));
   // A site may call its stub instead.
   if (site.kind == SiteKind::kNop || site.kind == SiteKind::kCall) {
-    if (site.patched.bytes[0] == kCallRel32) patched->bytes[0] = kCallRel32;
+    const bool returns_behind = site.original.length == kBranchLength;
+    if (returns_behind && site.patched.bytes[0] == kCallRel32) patched->bytes[0] = kCallRel32;
   }
   if (*patched != site.patched) return Bad(site, "the patched form does not lead to the stub");
   if (!MapFits(site)) return Bad(site, "the map of its instructions does not fit");

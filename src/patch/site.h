@@ -12,46 +12,36 @@
 #include "base/address.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "x86/emit.h"
+#include "x86/prologue.h"
 #include "x86/relocation_map.h"
 
 namespace stackreel::patch {
 
-// What stands at the site while it is not traced; best first, as planning prefers them.
-enum class SiteKind : uint8_t {
-  kNop,       // 5 bytes of NOP: one instruction, or several
-  kCall,      // one 5-byte call of mcount or __fentry__
-  kXraySled,  // an 11-byte sled, switched by the store of one byte
-  kPrologue,  // whole instructions of at least 5 bytes, copied out of line
-  kPadding,   // instructions of at least 2 bytes become a short jump to 5 bytes of padding before
-  kTrap,      // one shorter instruction: the int3 stays while the site is patched
-};
-inline constexpr size_t kSiteKinds = 6;
+using x86::SiteKind;
+inline constexpr size_t kSiteKinds = 7;
 
-// Why a function has no site.
+// Why a site that x86::ChooseSite has found cannot be patched in this process, or not now.
 enum class Refusal : uint8_t {
-  kTooShort,            // fewer bytes than any kind of site needs
-  kBranchIntoPrologue,  // something jumps to an instruction inside the site
-  kCallInside,          // a call inside it would return into the branch that replaces it
-  kNotRelocatable,      // an instruction that cannot run elsewhere
-  kUndecodable,         // bytes that are no instruction
-  kOutOfReach,          // no room for out-of-line code within 2 GB
-  kNotWritable,         // the module's code cannot be written
-  kShadowStack,         // what would need a changed return address
-  kTrapBlocked,         // a thread blocks SIGTRAP, and the site can only be patched by a trap
-  kCrossesPage,         // threads must be stopped, and one write could store a part of the branch
-  kNot64Bit,            // 32-bit code
-  kModified,            // memory differs from the file: someone else's hook, a uprobe
-  kOverlap,             // shares bytes with another site
+  kTooShort,     // fewer bytes than its kind needs
+  kOutOfReach,   // no room for out-of-line code within 2 GB
+  kNotWritable,  // the module's code cannot be written
+  kShadowStack,  // what would need a changed return address
+  kTrapBlocked,  // a thread blocks SIGTRAP, and the site can only be patched by a trap
+  kCrossesPage,  // threads must be stopped, and one write could store a part of the branch
+  kNot64Bit,     // 32-bit code
+  kModified,     // memory differs from the file: someone else's hook, a uprobe
+  kOverlap,      // shares bytes with another site
 };
-[[nodiscard]] std::string_view ToString(SiteKind kind);
 [[nodiscard]] std::string_view ToString(Refusal refusal);
 
-inline constexpr uint8_t kTrapByte = 0xcc;
-inline constexpr uint8_t kBranchLength = 5;  // call or jmp with a 32-bit displacement
-inline constexpr uint8_t kShortJumpLength = 2;
+inline constexpr uint8_t kTrapByte = x86::kInt3;
+inline constexpr uint8_t kBranchLength = x86::kJumpLength;  // call or jmp, 32-bit displacement
+inline constexpr uint8_t kShortJumpLength = x86::kShortJumpLength;
 inline constexpr uint8_t kSledLength = 11;
-// Padding, and whole instructions of at least 2 bytes; what a prologue needs is shorter.
-inline constexpr size_t kMaxSiteLength = 24;
+// Padding, an endbr64 perhaps, and whole instructions of at least 2 bytes. A jump needs less.
+inline constexpr uint8_t kMaxBefore = kBranchLength + 4;
+inline constexpr size_t kMaxSiteLength = kMaxBefore + 1 + 15;
 static_assert(kMaxSiteLength >= x86::kMaxRelocatedLength);
 
 // Bytes that replace one another at a site; `length` of them count.
@@ -68,9 +58,9 @@ struct SiteBytes {
 
 // The bytes that are stored together. A site has some of them (RangeOf says which).
 //
-//   kPrologue   |h|tail   |…behind the branch: never written
-//   kPadding    |aside    |h|tail|            aside: the padding, which nothing runs into
-//   kXraySled   |h|aside       | or |.|h|aside    |    aside: what the original jumps over, or what
+//   kJump   |h|tail   |…behind the branch: never written
+//   kShortJump |aside    |h|tail|            aside: the padding, which nothing runs into
+//   kSled   |h|aside       | or |.|h|aside    |    aside: what the original jumps over, or what
 //                                                      stands behind its ret
 //   kTrap       |h|
 enum class Part : uint8_t {
@@ -96,20 +86,22 @@ struct PartRange {
 //   stub       …record the entry…, out of line:
 //              |push rbp|mov rbp,rsp|sub rsp,16|jmp site+8|
 //
-// What planning must have made sure of, as nobody can from here: nothing jumps into the site; no
-// instruction but the last is a call (its return address would lie inside; the thread that will
-// return there need not be near); nothing falls into the padding; both branches of the patched
-// form and those out of line reach their targets.
+// What x86::ChooseSite has made sure of, as nobody can from here: nothing jumps into the site; no
+// instruction but the last is a call (its return address would lie inside, and the thread that will
+// return there may be anywhere); nothing falls into the padding.
 struct Site {
   uint32_t function = 0;  // id of the function in the trace
-  SiteKind kind = SiteKind::kPrologue;
-  uint8_t before = 0;      // bytes of padding before the entry that belong to the site: 0 or 5
-  Avma address;            // where threads enter
-  SiteBytes original;      // from begin() to end(): what the file and, unpatched, the process has
-  SiteBytes patched;       // same length; bytes behind the branch stay as they were
-  Avma stub;               // what runs in place of the site while it is patched
-  Avma out_of_line;        // what does what the original did, and goes on behind it
-  x86::RelocationMap map;  // from `address` → from out_of_line; empty for one instruction
+  SiteKind kind = SiteKind::kJump;
+  uint8_t before = 0;  // kShortJump: bytes before the entry that belong to the site, padding
+                       // first; an endbr64 may stand between
+  Avma address;        // where threads enter
+  SiteBytes original;  // from begin() to end(): what the file and, unpatched, the process has
+  SiteBytes patched;   // same length; bytes behind the branch stay as they were
+  Avma stub;           // what runs in place of the site while it is patched
+  Avma out_of_line;    // what does what the original did, and goes on behind it
+  // From `address` → from out_of_line; empty for one instruction. What lies behind its end but
+  // within the site is padding.
+  x86::RelocationMap map;
 
   [[nodiscard]] Avma begin() const { return address - before; }
   [[nodiscard]] Avma end() const { return begin() + original.length; }

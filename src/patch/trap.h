@@ -70,7 +70,7 @@ struct TrapDecision {
 //   since: the site may have been patched anew. So the table is looked at a second time, and the
 //   trap is the program's own only if it is the same one.
 // * A table may be freed when no thread is in the handler that was so when the next was published
-//   (see RetireList in room.h); simplest is never.
+//   (see SlotRooms in room.h); simplest is never.
 // * Retrying ends: taking a trap and returning from its handler (iret) serialises, so the next
 // fetch
 //   sees what memory holds.
