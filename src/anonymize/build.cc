@@ -280,7 +280,10 @@ MovedMapping Remap::Mapping(SpaceId space, const MappingRecord& mapping) {
     if (extent.start >= extent.end) return {0, UINT64_MAX - collected_.page_size + 1, pgoff};
     return {Code(space, extent.start), extent.end - extent.start, pgoff};
   }
-  const uint64_t addr = Code(space, mapping.addr);
+  // A mapping at 0 moves as what lies in it does; the address 0 itself is none.
+  const Segment* const segment = Find(space, mapping.addr);
+  const uint64_t addr =
+      segment != nullptr ? mapping.addr + segment->delta : Code(space, mapping.addr);
   const bool has_address = kind == MappingKind::kAnonymous && mapping.pgoff != 0;
   return {addr, mapping.len, has_address ? addr : mapping.pgoff};
 }

@@ -166,6 +166,21 @@ TEST(Remap, AnonymousMappingsHaveTheirNewAddressAsOffset) {
   EXPECT_EQ(maps[2].pgoff, 0);
 }
 
+// Whoever maps the page at 0 (vm86, wine) has it moved like others; the address 0 is none.
+TEST(Remap, AMappingAtZeroMovesWithItsAddresses) {
+  Recording in({SomeEvent(0)});
+  in.Map(kPid, 0, 0x10000, 0, "/bin/dos");
+  in.Map(kPid, 0x10000, 0x1000, 0x10000, "//anon");
+  for (const uint64_t ip : {0x1234, 0x10010, 0}) in.SampleAt(kPid, ip);
+  const Read out = fake::Anonymized(in.Finish());
+  const auto maps = out.All<Mmap2>();
+  EXPECT_NE(maps[0].addr, 0);
+  EXPECT_EQ(maps[1].addr, maps[0].addr + 0x10000);
+  EXPECT_EQ(out.samples[0].ip, maps[0].addr + 0x1234);
+  EXPECT_EQ(out.samples[1].ip, maps[1].addr + 0x10);
+  EXPECT_EQ(out.samples[2].ip, 0);
+}
+
 TEST(Remap, TheKernelMovesWithItsSymbol) {
   Recording in({SomeEvent(0)});
   in.MapKernel(0xffffffff9a000000, 0x1000000, 0xffffffff9a000080, "[kernel.kallsyms]_stext");

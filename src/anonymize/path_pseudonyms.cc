@@ -18,25 +18,6 @@ bool IsNumber(string_view text) {
   return !text.empty() && text.find_first_not_of(kDigits) == string_view::npos;
 }
 
-// What lies below is of the distribution.
-bool IsSystem(string_view first, string_view second) {
-  constexpr auto kRoots = std::to_array<string_view>(
-      {"lib", "lib32", "lib64", "libx32", "bin", "sbin", "boot", "nix", "gnu"});
-  if (first == "usr") return second != "local" && second != "home";
-  return std::ranges::find(kRoots, first) != kRoots.end();
-}
-
-// Whether a file of this name may be code: "server", "libx.so.3", "python3.11", not "list.txt".
-bool IsNameOfCode(string_view name) {
-  constexpr auto kCode = std::to_array<string_view>(
-      {"so", "ko", "xz", "zst", "gz", "node", "exe", "dll", "jar", "dump", "map", "elf", "debug"});
-  const size_t dot = name.rfind('.');
-  if (dot == string_view::npos || dot == 0) return true;
-  const string_view extension = name.substr(dot + 1);
-  return name.contains(".so.") || IsNumber(extension) ||
-         std::ranges::find(kCode, extension) != kCode.end();
-}
-
 string_view ExtensionOfCode(string_view name) {
   return name.contains(".so") ? ".so" : name.contains(".ko") ? ".ko" : "";
 }
@@ -79,10 +60,6 @@ std::string Pseudonyms::Path(string_view path) {
 
 // "[heap]", "[kernel.kallsyms]_text", "[anon:NAME]", "[stack:PID]", and kernel modules: "[ext4]".
 std::string Pseudonyms::Bracketed(string_view name) {
-  constexpr auto kMemory = std::to_array<string_view>(
-      {"heap", "stack", "vdso", "vdso32", "vdsox32", "vvar", "vvar_vclock", "vsyscall", "vectors",
-       "sigpage", "uprobes", "hypervisor", "kernel", "kernel.kallsyms", "kernel.vmlinux", "bpf",
-       "guest.kernel.kallsyms", "unknown", "shmem"});
   constexpr auto kBehind = std::to_array<string_view>({"", "_text", "_stext", "_start"});
   const size_t close = std::min(name.find(']'), name.size());
   const string_view inner = name.substr(1, close - 1);
@@ -91,7 +68,7 @@ std::string Pseudonyms::Bracketed(string_view name) {
     const bool is_known = std::ranges::find(kBehind, behind) != kBehind.end();
     return "[" + std::string(text) + "]" + (is_known ? std::string(behind) : NameOf("n_", behind));
   };
-  if (std::ranges::find(kMemory, inner) != kMemory.end()) return bracketed(inner);
+  if (IsPublicMemory(inner)) return bracketed(inner);
   for (const string_view of_process : {"stack:", "guest.kernel.kallsyms."}) {
     if (inner.starts_with(of_process) && IsNumber(inner.substr(of_process.size()))) {
       return bracketed(std::string(of_process) + PidText(inner.substr(of_process.size())));
@@ -121,7 +98,7 @@ std::string Pseudonyms::FilePath(string_view path) {
            FilePath(path.substr(root + kRoot.size() - 1));
   }
   const bool of_system = path[0] == '/' && parts.size() > 2 &&
-                         IsSystem(parts[1], parts.size() > 3 ? parts[2] : string_view());
+                         IsOfSystem(parts[1], parts.size() > 3 ? parts[2] : string_view());
   std::string out;
   for (size_t i = 0; i < parts.size(); ++i) {
     if (i != 0) out += '/';
@@ -150,6 +127,10 @@ std::string Pseudonyms::Folder(string_view name, bool of_system, bool hide_modul
 std::string Pseudonyms::File(string_view name, bool of_system, bool hide_module) {
   if (name.empty()) return "";
   if (std::string jit = JitFile(name); !jit.empty()) return jit;
+  for (const string_view kernel : {"vmlinux-", "vmlinuz-"}) {
+    if (hide_module || !name.starts_with(kernel)) continue;
+    return std::string(kernel) + Release(name.substr(kernel.size()));
+  }
   if (hide_module) return NameOf("m_", name) + std::string(ExtensionOfCode(name));
   if (of_system || IsNameOfCode(name)) return WithoutIdentity(name);
   return NameOf("n_", name);

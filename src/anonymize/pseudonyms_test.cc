@@ -88,6 +88,35 @@ TEST_F(PseudonymsTest, AtSymbolsModulesThatAreNotPublicLoseTheirNames) {
   EXPECT_THAT(Hidden("/opt/closed/tool"), Not(EndsWith("/tool")));
 }
 
+// A list of public names takes no others that begin like them.
+TEST_F(PseudonymsTest, WhatOnlyBeginsLikeAPublicNameIsHidden) {
+  for (const std::string name :
+       {"libnss_acme.so.2", "libc.so_acme", "libicuacme.so", "libtbbacme.so", "ld-linux-acme.so.1",
+        "libpython-acme.so", "vmlinux-6.1.0-acme", "libxcb-acme.so", "liblapack.so.acme"}) {
+    EXPECT_THAT(Hidden("/usr/lib/" + name), Not(HasSubstr("acme"))) << name;
+  }
+  EXPECT_THAT(Hidden("/lib/modules/6.1/acme/kernel/x.ko"), Not(HasSubstr("acme")));
+  EXPECT_EQ(Hidden("/lib/modules/6.1.0-acme/kernel/fs/ext4.ko"),
+            "/lib/modules/6.1/kernel/fs/ext4.ko");
+  EXPECT_EQ(Path("/boot/vmlinuz-6.1.0-acme"), "/boot/vmlinuz-6.1");
+  for (const std::string name :
+       {"libnss_files.so.2", "libnss_files-2.31.so", "libpython3.11.so.1.0", "libLLVM-15.so.1",
+        "libpcre2-8.so.0.11.2", "libopenblasp-r0.3.21.so", "ld-linux-x86-64.so.2",
+        "libstdc++.so.6.0.30"}) {
+    EXPECT_EQ(Hidden("/usr/lib/" + name), "/usr/lib/" + name);
+  }
+  for (const std::string comm :
+       {"migration/acme", "kswapdacme", "rcu_tasks_acme", "python3.acme"}) {
+    EXPECT_THAT(Text(Sensitivity::kComm, comm), Not(HasSubstr("acme")));
+  }
+  for (const std::string comm : {"migration/12", "kswapd0", "rcu_tasks_trace", "python3.11"}) {
+    EXPECT_EQ(Text(Sensitivity::kComm, comm), comm);
+  }
+  for (const std::string symbol : {"bpf_trampoline_acme", "bpf_dispatcher_acme"}) {
+    EXPECT_THAT(Text(Sensitivity::kSymbol, symbol, Level::kSymbols), Not(HasSubstr("acme")));
+  }
+}
+
 TEST_F(PseudonymsTest, NumbersOfProcessesInPathsAreTheirNewOnes) {
   Pseudonyms names = Make(Level::kSymbols);
   const std::string pid = std::to_string(names.Pid(1234));

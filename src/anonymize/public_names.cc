@@ -8,48 +8,68 @@ using std::string_view;
 
 namespace {
 
+// In these lists ~ stands for a version, or a CPU: digits and dots, or none. No list has a pattern
+// that takes letters: "libnss_*" would take libnss_acme.so.
 constexpr string_view kModules =
-    "[kernel.kallsyms]* [kernel.vmlinux]* [guest.kernel.kallsyms* [kernel] vmlinux vmlinux-* "
-    "vmlinuz* [vdso] [vdso32] [vdsox32] linux-vdso*.so* [vsyscall] [hypervisor] "
-    // modules that are built with the kernel
-    "/lib/modules/*/kernel/* /usr/lib/modules/*/kernel/* "
+    "[kernel.kallsyms] [kernel.kallsyms]_text [kernel.kallsyms]_stext [kernel.vmlinux] "
+    "[kernel.vmlinux]_text [kernel.vmlinux]_stext [guest.kernel.kallsyms] "
+    "[guest.kernel.kallsyms]_text [guest.kernel.kallsyms]_stext [guest.kernel.kallsyms.~] "
+    "[guest.kernel.kallsyms.~]_text [guest.kernel.kallsyms.~]_stext [kernel] vmlinux vmlinux-~ "
+    "vmlinuz vmlinuz-~ [vdso] [vdso32] [vdsox32] linux-vdso.so~ linux-vdso32.so~ linux-vdso64.so~ "
+    "[vsyscall] [hypervisor] "
     // C and C++ run time
-    "libc.so* libc-2.*.so libm.so* libm-2.*.so libmvec.so* libmvec-2.*.so libpthread.so* "
-    "libpthread-2.*.so libdl.so* libdl-2.*.so librt.so* librt-2.*.so libresolv.so* "
-    "libresolv-2.*.so libutil.so* libutil-2.*.so libnsl.so* libanl.so* libthread_db*.so* "
-    "libBrokenLocale*.so* libnss_*.so* ld.so ld-2.*.so ld-linux*.so* ld64.so* ld-musl-*.so* "
-    "libc.musl-*.so* libstdc++.so* libgcc_s.so* libgcc_s-*.so* libc++.so* libc++abi.so* "
-    "libunwind.so* libatomic.so* libgomp.so* libomp.so* libgfortran.so* libquadmath.so* "
-    "libasan.so* libtsan.so* libubsan.so* liblsan.so* libcrypt.so* libcrypt-2.*.so "
+    "libc.so~ libc-2.~.so libm.so~ libm-2.~.so libmvec.so~ libmvec-2.~.so libpthread.so~ "
+    "libpthread-2.~.so libdl.so~ libdl-2.~.so librt.so~ librt-2.~.so libresolv.so~ "
+    "libresolv-2.~.so libutil.so~ libutil-2.~.so libnsl.so~ libnsl-2.~.so libanl.so~ libanl-2.~.so "
+    "libthread_db.so~ libthread_db-1.~.so libBrokenLocale.so~ libBrokenLocale-2.~.so "
+    "libnss_files.so~ libnss_files-2.~.so libnss_dns.so~ libnss_dns-2.~.so libnss_compat.so~ "
+    "libnss_compat-2.~.so libnss_nis.so~ libnss_nis-2.~.so libnss_nisplus.so~ libnss_hesiod.so~ "
+    "libnss_db.so~ libnss_systemd.so~ libnss_myhostname.so~ libnss_mymachines.so~ "
+    "libnss_resolve.so~ libnss_sss.so~ libnss_ldap.so~ libnss_winbind.so~ libnss_mdns.so~ "
+    "libnss_mdns4.so~ libnss_mdns4_minimal.so~ ld.so ld-2.~.so ld-linux.so~ ld-linux-x86-64.so~ "
+    "ld-linux-x32.so~ ld-linux-aarch64.so~ ld-linux-armhf.so~ ld-linux-riscv64-lp64d.so~ "
+    "ld-linux-loongarch-lp64d.so~ ld64.so~ ld-musl-x86_64.so~ ld-musl-i386.so~ "
+    "ld-musl-aarch64.so~ ld-musl-armhf.so~ ld-musl-riscv64.so~ ld-musl-powerpc64le.so~ "
+    "ld-musl-s390x.so~ libc.musl-x86_64.so~ libc.musl-x86.so~ libc.musl-aarch64.so~ "
+    "libc.musl-armhf.so~ libc.musl-riscv64.so~ libstdc++.so~ libgcc_s.so~ libgcc_s-~.so~ "
+    "libc++.so~ libc++abi.so~ libunwind.so~ libatomic.so~ libgomp.so~ libomp.so~ libgfortran.so~ "
+    "libquadmath.so~ libasan.so~ libtsan.so~ libubsan.so~ liblsan.so~ libcrypt.so~ "
+    "libcrypt-2.~.so "
     // of every distribution
-    "libz.so* libzstd.so* liblzma.so* liblz4.so* libbz2.so* libcrypto.so* libssl.so* "
-    "libgnutls.so* libnettle.so* libgmp.so* libmpfr.so* libmpc.so* libpcre.so* libpcre2-*.so* "
-    "libselinux.so* libsystemd.so* libudev.so* libmount.so* libblkid.so* libcap.so* libacl.so* "
-    "libattr.so* libelf.so* libelf-*.so* libdw.so* libdw-*.so* libexpat.so* libffi.so* "
-    "libsqlite3.so* libxml2.so* libcurl.so* libtinfo.so* libncurses*.so* libreadline.so* "
-    "libglib-2.0.so* libgobject-2.0.so* libgio-2.0.so* libdbus-1.so* libnuma.so* "
-    "libjemalloc.so* libtcmalloc*.so* libmimalloc.so* libtbb*.so* libuv.so* libevent-2.*.so* "
-    "libevent_core*.so* "
-    "libprotobuf.so* libicu*.so* libX11.so* libxcb*.so* libwayland-*.so* libGL.so* libEGL.so* "
-    "libdrm*.so* libperl.so* libpython*.so* libruby*.so* libjvm.so libjava.so libjli.so "
-    "libnode.so* libLLVM*.so* libcuda.so* libcudart.so* libopenblas*.so* libblas.so* "
-    "liblapack.so*";
+    "libz.so~ libzstd.so~ liblzma.so~ liblz4.so~ libbz2.so~ libcrypto.so~ libssl.so~ "
+    "libgnutls.so~ libnettle.so~ libgmp.so~ libmpfr.so~ libmpc.so~ libpcre.so~ libpcre2-8.so~ "
+    "libpcre2-16.so~ libpcre2-32.so~ libpcre2-posix.so~ libselinux.so~ libsystemd.so~ libudev.so~ "
+    "libmount.so~ libblkid.so~ libcap.so~ libacl.so~ libattr.so~ libelf.so~ libelf-~.so~ libdw.so~ "
+    "libdw-~.so~ libexpat.so~ libffi.so~ libsqlite3.so~ libxml2.so~ libcurl.so~ libtinfo.so~ "
+    "libncurses.so~ libncursesw.so~ libreadline.so~ libglib-2.0.so~ libgobject-2.0.so~ "
+    "libgio-2.0.so~ libdbus-1.so~ libnuma.so~ libjemalloc.so~ libtcmalloc.so~ "
+    "libtcmalloc_minimal.so~ libmimalloc.so~ libtbb.so~ libtbbmalloc.so~ libtbbmalloc_proxy.so~ "
+    "libtbbbind.so~ libuv.so~ libevent-~.so~ libevent_core.so~ libevent_core-~.so~ libprotobuf.so~ "
+    "libicudata.so~ libicui18n.so~ libicuio.so~ libicutu.so~ libicuuc.so~ libX11.so~ libxcb.so~ "
+    "libxcb-shm.so~ libxcb-render.so~ libxcb-randr.so~ libxcb-xfixes.so~ libxcb-sync.so~ "
+    "libxcb-glx.so~ libxcb-dri2.so~ libxcb-dri3.so~ libxcb-present.so~ libwayland-client.so~ "
+    "libwayland-server.so~ libwayland-cursor.so~ libwayland-egl.so~ libGL.so~ libEGL.so~ "
+    "libdrm.so~ libdrm_intel.so~ libdrm_amdgpu.so~ libdrm_nouveau.so~ libdrm_radeon.so~ "
+    "libperl.so~ libpython~.so~ libruby.so~ libruby-~.so~ libjvm.so libjava.so libjli.so "
+    "libnode.so~ libLLVM.so~ libLLVM-~.so~ libcuda.so~ libcudart.so~ libopenblas.so~ "
+    "libopenblasp-r~.so libblas.so~ liblapack.so~";
 
 constexpr string_view kComms =
-    "perf perf-exec stackreel swapper swapper/* init systemd systemd-journal systemd-udevd "
+    "perf perf-exec stackreel swapper swapper/~ init systemd systemd-journal systemd-udevd "
     "systemd-logind systemd-network systemd-resolve systemd-timesyn (sd-pam) kthreadd kdevtmpfs "
-    "kauditd khungtaskd oom_reaper khugepaged ksmd kcompactd? kswapd? ksoftirqd/* migration/* "
-    "cpuhp/* watchdogd idle_inject/* rcu_sched rcu_preempt rcu_gp rcu_par_gp rcu_tasks_* "
-    "rcuog/* rcuop/* rcuos/* sh bash dash zsh fish ls cat cp mv rm ln mkdir chmod sleep true "
+    "kauditd khungtaskd oom_reaper khugepaged ksmd kcompactd~ kswapd~ ksoftirqd/~ migration/~ "
+    "cpuhp/~ watchdogd idle_inject/~ rcu_sched rcu_preempt rcu_gp rcu_par_gp rcu_tasks_kthre "
+    "rcu_tasks_rude_ rcu_tasks_trace "
+    "rcuog/~ rcuop/~ rcuos/~ sh bash dash zsh fish ls cat cp mv rm ln mkdir chmod sleep true "
     "false echo env date head tail sort uniq wc cut tr tee xargs find grep sed awk gawk mawk dd "
     "du df tar gzip xz zstd git make ninja cmake gcc g++ cc cc1 cc1plus clang clang++ ld ld.lld "
-    "lld as ar collect2 rustc cargo go compile link javac java python python2 python3 python3.? "
-    "python3.?? perl ruby node php ssh sshd sudo su login cron top htop ps gdb strace taskset "
+    "lld as ar collect2 rustc cargo go compile link javac java python python2 python3 python3.~ "
+    " perl ruby node php ssh sshd sudo su login cron top htop ps gdb strace taskset "
     "nice timeout time";
 
 constexpr string_view kSymbols =
-    "__builtin__* ftrace_trampoline kprobe_insn_page kprobe_optinsn_page bpf_trampoline_* "
-    "bpf_dispatcher_*";
+    "__builtin__ftrace __builtin__kprobes ftrace_trampoline kprobe_insn_page kprobe_optinsn_page "
+    "bpf_trampoline_~ bpf_dispatcher_xdp bpf_dispatcher_xdp_func";
 
 constexpr string_view kFolders =
     "usr bin sbin lib lib32 lib64 libx32 libexec local share include etc opt var tmp run proc "
@@ -57,6 +77,12 @@ constexpr string_view kFolders =
     "release cache .cache .debug .build-id shm self merged docker overlay2 modules kernel "
     "drivers x86_64-linux-gnu i386-linux-gnu aarch64-linux-gnu arm-linux-gnueabihf "
     "riscv64-linux-gnu powerpc64le-linux-gnu s390x-linux-gnu";
+
+constexpr string_view kSystemRoots = "lib lib32 lib64 libx32 bin sbin boot nix gnu";
+constexpr string_view kCodeExtensions = "so ko xz zst gz node exe dll jar dump map elf debug";
+constexpr string_view kMemory =
+    "heap stack vdso vdso32 vdsox32 vvar vvar_vclock vsyscall vectors sigpage uprobes hypervisor "
+    "kernel kernel.kallsyms kernel.vmlinux bpf guest.kernel.kallsyms unknown shmem";
 
 constexpr string_view kCgroups = "init.scope kubepods burstable besteffort docker lxc ..";
 constexpr string_view kSlice = ".slice";
@@ -132,8 +158,21 @@ bool AnyWord(string_view words, Test test) {
 bool IsOneOf(string_view name, string_view words) {
   return AnyWord(words, [name](string_view word) { return word == name; });
 }
-bool MatchesOneOf(string_view name, string_view patterns) {
-  return AnyWord(patterns, [name](string_view pattern) { return MatchesPattern(pattern, name); });
+// With ~ for a version.
+bool MatchesListed(string_view pattern, string_view text) {
+  const size_t tilde = pattern.find('~');
+  if (tilde == string_view::npos) return pattern == text;
+  if (!text.starts_with(pattern.substr(0, tilde))) return false;
+  const string_view behind = pattern.substr(tilde + 1);
+  text.remove_prefix(tilde);
+  while (!MatchesListed(behind, text)) {
+    if (text.empty() || !string_view("0123456789.").contains(text[0])) return false;
+    text.remove_prefix(1);
+  }
+  return true;
+}
+bool IsListed(string_view name, string_view patterns) {
+  return AnyWord(patterns, [name](string_view pattern) { return MatchesListed(pattern, name); });
 }
 bool MatchesOneOf(string_view name, const std::vector<std::string>& patterns) {
   return std::ranges::any_of(
@@ -143,6 +182,16 @@ string_view FileOf(string_view path) { return path.substr(path.rfind('/') + 1); 
 
 bool IsModule(string_view path, string_view pattern) {
   return MatchesPattern(pattern, pattern.contains('/') ? path : FileOf(path));
+}
+
+// A module that is built with the kernel: "/lib/modules/6.1.0-13-amd64/kernel/fs/ext4.ko".
+bool IsKernelsModule(string_view path) {
+  for (const string_view folder : {"/lib/modules/", "/usr/lib/modules/"}) {
+    if (!path.starts_with(folder)) continue;
+    const string_view rest = path.substr(folder.size());
+    return rest.substr(std::min(rest.find('/'), rest.size())).starts_with("/kernel/");
+  }
+  return false;
 }
 
 // "kworker/u8:3", "kworker/0:1H", of the kernel; what comes behind is the name of a queue.
@@ -190,15 +239,29 @@ std::vector<std::string> ParsePatterns(string_view text) {
 
 bool IsPublicModule(string_view path, const PublicNames& more) {
   const auto is_module = [path](string_view pattern) { return IsModule(path, pattern); };
-  return AnyWord(kModules, is_module) || std::ranges::any_of(more.modules, is_module);
+  return IsListed(FileOf(path), kModules) || IsKernelsModule(path) ||
+         std::ranges::any_of(more.modules, is_module);
 }
 
 bool IsPublicComm(string_view comm, const PublicNames& more) {
-  return MatchesOneOf(comm, kComms) || IsWorker(comm) || MatchesOneOf(comm, more.comms);
+  return IsListed(comm, kComms) || IsWorker(comm) || MatchesOneOf(comm, more.comms);
 }
 
-bool IsPublicSymbol(string_view symbol) { return MatchesOneOf(symbol, kSymbols); }
+bool IsPublicSymbol(string_view symbol) { return IsListed(symbol, kSymbols); }
 bool IsPublicFolder(string_view name) { return IsOneOf(name, kFolders); }
+bool IsOfSystem(string_view first, string_view second) {
+  if (first == "usr") return second != "local" && second != "home";
+  return IsOneOf(first, kSystemRoots);
+}
+bool IsNameOfCode(string_view name) {
+  const size_t dot = name.rfind('.');
+  if (dot == string_view::npos || dot == 0) return true;
+  const string_view extension = name.substr(dot + 1);
+  const bool is_number =
+      !extension.empty() && extension.find_first_not_of("0123456789") == string_view::npos;
+  return name.contains(".so.") || is_number || IsOneOf(extension, kCodeExtensions);
+}
+bool IsPublicMemory(string_view name) { return IsOneOf(name, kMemory); }
 bool IsPublicCgroup(string_view name) {
   return name.empty() || IsOneOf(name, kCgroups) ||
          (name.ends_with(kSlice) && IsOneOf(name.substr(0, name.size() - kSlice.size()), kSlices));

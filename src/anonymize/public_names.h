@@ -28,6 +28,13 @@ bool IsPublicComm(std::string_view comm, const PublicNames& more);
 bool IsPublicSymbol(std::string_view symbol);
 // A folder of every system: "bin", "lib64", "src".
 bool IsPublicFolder(std::string_view name);
+// Whether what lies below these two folders of the root (the second is "" if the first has the
+// file) is of the distribution, and its folders are every such system's.
+bool IsOfSystem(std::string_view first, std::string_view second);
+// Whether a file of this name may be code: "server", "libx.so.3", "python3.11", not "list.txt".
+bool IsNameOfCode(std::string_view name);
+// What the kernel and perf name memory that has no file, in brackets: "heap", "vdso".
+bool IsPublicMemory(std::string_view name);
 // A part of the path of a cgroup that systemd and containers have everywhere: "system.slice".
 bool IsPublicCgroup(std::string_view name);
 // A word of event names as perf spells them, "cycles", "L1-dcache-loads", "umask"; a system of

@@ -39,14 +39,15 @@ const perfdata::Attr* AttrOf(const Reader& reader, std::optional<uint32_t> event
 // Reads IN in order of time.
 class InPass : public perfdata::TimedSink {
  public:
-  InPass(const Reader& reader, InFacts& facts, DenyList& denied)
-      : reader_(reader), facts_(facts), denied_(denied) {}
+  InPass(const Reader& reader, InFacts& facts, DenyList& denied, HiddenValues& hidden)
+      : reader_(reader), facts_(facts), denied_(denied), hidden_(hidden) {}
   Status OnTimedRecord(const perfdata::TimedRecord& timed) override;
 
  private:
   const Reader& reader_;
   InFacts& facts_;
   DenyList& denied_;
+  HiddenValues& hidden_;
   perfdata::Sample sample_;
   FieldSpans fields_;
 };
@@ -59,6 +60,7 @@ Status InPass::OnTimedRecord(const perfdata::TimedRecord& timed) {
   if (raw.record_type() == perfdata::RecordType::kSample) {
     if (attr == nullptr || !perfdata::DecodeSample(raw, *attr, endian, sample_)) return {};
     facts_.samples.Add({*timed.event, sample_.time, sample_.period});
+    hidden_.AddSample(sample_);
     return {};
   }
   if (raw.extra_size != 0) return {};
@@ -67,15 +69,18 @@ Status InPass::OnTimedRecord(const perfdata::TimedRecord& timed) {
   facts_.times.Add(raw.bytes, fields_.spans(), endian);
   facts_.mappings.Add(*record, raw.file_offset);
   denied_.AddRecord(*record);
+  hidden_.AddRecord(*record, attr, endian);
   return {};
 }
 
-// Reads the mappings of OUT, as they come.
+// Reads the mappings of OUT, as they come, and counts its records by type.
 class OutMappingPass : public perfdata::RecordSink {
  public:
-  OutMappingPass(const Reader& reader, SeenMappings& mappings)
-      : reader_(reader), mappings_(mappings) {}
+  OutMappingPass(const Reader& reader, SeenMappings& mappings,
+                 std::map<uint32_t, uint64_t>& records)
+      : reader_(reader), mappings_(mappings), records_(records) {}
   Status OnRecord(const RawRecord& raw) override {
+    ++records_[raw.type];
     switch (raw.record_type()) {
       case perfdata::RecordType::kMmap:
       case perfdata::RecordType::kMmap2:
@@ -94,6 +99,7 @@ class OutMappingPass : public perfdata::RecordSink {
  private:
   const Reader& reader_;
   SeenMappings& mappings_;
+  std::map<uint32_t, uint64_t>& records_;
 };
 
 // A block of samples, read again because it is not the same.
@@ -278,10 +284,12 @@ Result<std::optional<Level>> MarkOf(const Reader& reader, std::string_view name)
   return static_cast<Level>(mark->level);
 }
 
-Status ReadIn(const RereadableRecording& in, bool salvaged, InFacts& facts, DenyList& denied) {
+Status ReadIn(const RereadableRecording& in, bool salvaged, InFacts& facts, DenyList& denied,
+              HiddenValues& hidden) {
   TRY_ASSIGN(const RereadableRecording::Opened input, in.Open());
   Reader& reader = *input.reader;
-  InPass pass(reader, facts, denied);
+  hidden.SetPmuNames(reader.features().pmu_names);
+  InPass pass(reader, facts, denied, hidden);
   Counters ignored;
   perfdata::RoundSorter sorter(reader, pass, ignored);
   TRY_ASSIGN(const perfdata::ReadEnd read, reader.ReadAll(sorter));
@@ -290,12 +298,15 @@ Status ReadIn(const RereadableRecording& in, bool salvaged, InFacts& facts, Deny
   const perfdata::Features& features = reader.features();
   facts.pmu_names = features.pmu_names;
   facts.events = reader.events().events().size();
+  hidden.SetPmuNames(features.pmu_names);
   denied.AddFeatures(features);
+  for (const perfdata::Event& event : reader.events().events()) hidden.AddEventName(event.name);
   FieldSpans fields;
   for (const auto& [feature, bytes] : features.raw) {
     if (FindFieldsOfFeature(feature, bytes, reader.endian(), 0, fields)) {
       facts.times.Add(bytes, fields.spans(), reader.endian());
     }
+    hidden.AddFeature(feature, bytes, reader.endian(), NrCpusOf(features));
   }
   facts.endian = reader.endian();
   facts.originals = OriginalValues(facts.mappings, facts.mappings.Is64Bit(features));
@@ -307,10 +318,11 @@ Status ReadIn(const RereadableRecording& in, bool salvaged, InFacts& facts, Deny
 Result<Verdict> Verify(const RereadableRecording& in, const RereadableRecording& out,
                        const VerifyOptions& options) {
   SeenMappings mappings;
+  std::map<uint32_t, uint64_t> records;
   std::optional<Level> mark;
   {
     TRY_ASSIGN(const RereadableRecording::Opened output, out.Open());
-    OutMappingPass pass(*output.reader, mappings);
+    OutMappingPass pass(*output.reader, mappings, records);
     TRY_ASSIGN(const perfdata::ReadEnd read, output.reader->ReadAll(pass));
     TRY(CheckWhole(read, out.name()));
     TRY_ASSIGN(mark, MarkOf(*output.reader, out.name()));
@@ -319,7 +331,8 @@ Result<Verdict> Verify(const RereadableRecording& in, const RereadableRecording&
   DenyList denied(level);
   for (const std::string& text : options.denied) denied.Add(text);
   InFacts facts(level);
-  TRY(ReadIn(in, options.salvaged, facts, denied));
+  HiddenValues hidden({level, options.publics, {}});
+  TRY(ReadIn(in, options.salvaged, facts, denied, hidden));
 
   Verdict verdict;
   verdict.level = level;
@@ -345,10 +358,11 @@ Result<Verdict> Verify(const RereadableRecording& in, const RereadableRecording&
         }));
   }
   const TextSearch texts(denied.texts());
-  TRY_ASSIGN(
-      const OutCounts counts,
-      CheckOut(out, {level, in, facts, places, texts, differences, options.keeps_raw}, findings));
-  CheckRecordCounts(facts, counts.records, findings);
+  const TextSearch modules(hidden.DeniedTexts());
+  const OutCheck check = {level,   in,     facts,   places,      texts,
+                          modules, hidden, records, differences, options.keeps_raw};
+  TRY_ASSIGN(const OutCounts counts, CheckOut(out, check, findings));
+  CheckRecordCounts(facts, records, findings);
   if (counts.samples != facts.samples) {
     TRY(LocateDifference(in, out, facts.samples.FirstDifference(counts.samples), findings));
   }

@@ -12,6 +12,7 @@
 
 #include "anonymize/collect.h"
 #include "anonymize/level.h"
+#include "anonymize/public_names.h"
 #include "base/error.h"
 
 namespace stackreel::anonymize {
@@ -26,7 +27,11 @@ namespace stackreel::anonymize {
 //   Samples correspond one to one, in that order. Other records may be missing (payload, unknown,
 //   damaged: the report counts them), none is added but those a perfdata::Writer makes of its own.
 // * From kIdentity on all times but 0 and -1 are IN's and one amount more; those of the wall clock
-//   and another amount. Process numbers are others, one for one, but 0 and -1.
+//   and another amount. Process numbers are others, one for one, but 0 and -1; files, devices and
+//   cgroups have other numbers, but 0. Of the machine no number is told.
+// * From kIdentity on texts keep the parts that are public (public_names.h): PrivateParts says
+// which
+//   are not. At kSymbols functions of modules that are not public are "f_" and ten letters.
 // * Endianness is IN's. IN may be a pipe's content and OUT a file, or the other way.
 // * New places of mappings and pseudonyms avoid all pages that were mapped in IN, so that no
 // address
@@ -80,6 +85,8 @@ struct VerifyOptions {
   std::optional<Level> level;
   // OUT was made at `level`, and without a mark that says so something is wrong.
   bool must_be_marked = false;
+  // What keeps its name at the higher levels, besides what is everybody's.
+  PublicNames publics;
   // Raw data of tracepoints may stay, as the transform was asked to keep what is safe of it. Its
   // bytes are searched at every offset, as all are.
   bool keeps_raw = false;

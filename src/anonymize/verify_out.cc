@@ -27,9 +27,8 @@ bool IsAddress(Sensitivity sensitivity) {
   return sensitivity == Sensitivity::kCodeAddress || sensitivity == Sensitivity::kDataAddress ||
          sensitivity == Sensitivity::kMapAddress || sensitivity == Sensitivity::kKernelAddress;
 }
-bool IsPayload(Sensitivity sensitivity) {
-  return sensitivity == Sensitivity::kPayload || sensitivity == Sensitivity::kRegisters ||
-         sensitivity == Sensitivity::kPhysicalAddress;
+bool IsPayload(Level level, Sensitivity sensitivity) {
+  return TreatmentOf(level, sensitivity) == Treatment::kDrop;
 }
 
 // Calls tell(field, index, address) for each address that the fields visited have; of arrays,
@@ -94,11 +93,12 @@ class OutPass : public perfdata::RecordSink {
         check_(check),
         findings_(findings),
         chance_(check.recording, check.in.pmu_names, findings),
-        counts_({{}, SampleDigests(check.level), 0}) {}
+        counts_({SampleDigests(check.level), 0}) {}
   Status OnRecord(const RawRecord& raw) override;
   // The file around the records. Features are decoded, the rest are numbers.
   Status AroundRecords(FileSource& source);
   void Events();
+  void HiddenInFeatures();
   // All has been looked at.
   Status Finish() { return chance_.Resolve(); }
   OutCounts TakeCounts() { return std::move(counts_); }
@@ -112,6 +112,7 @@ class OutPass : public perfdata::RecordSink {
   void Payload(const Piece& piece);
   void TracingData(const Piece& piece, ByteView bytes);
   void Times(const Piece& piece);
+  HiddenValues::Tell Hidden(const Piece& piece);
   void Bytes(const Piece& piece);
   void Attr(const perfdata::Attr& attr, const Piece& piece);
   void Add(FindingKind kind, const Piece& piece, std::string_view field, uint64_t offset,
@@ -170,7 +171,7 @@ void OutPass::TracingData(const Piece& piece, ByteView bytes) {
 void OutPass::Payload(const Piece& piece) {
   const bool is_tracing_data = piece.name == kTracingDataName;
   for (const FieldSpan& span : fields_.spans()) {
-    if (span.info == nullptr || !IsPayload(span.info->sensitivity)) continue;
+    if (span.info == nullptr || !IsPayload(check_.level, span.info->sensitivity)) continue;
     if (check_.keeps_raw && piece.name == "SAMPLE" && span.info->name == "raw") continue;
     if (is_tracing_data) {
       TracingData(piece, piece.bytes);
@@ -214,9 +215,14 @@ void OutPass::Bytes(const Piece& piece) {
                 if (!hit.in_numbers) return findings_.Add(finding);
                 chance_.Add(finding, piece.bytes, fields_.spans(), hit.offset, reader_.endian());
               });
-  check_.texts.Find(piece.bytes, [&](size_t offset, std::string_view text) {
+  const auto tell_text = [&](size_t offset, std::string_view text) {
     Add(FindingKind::kText, piece, "", offset, fmt::format("\"{}\"", text));
+  };
+  check_.texts.Find(piece.bytes, tell_text);
+  const bool has_functions = std::ranges::any_of(fields_.spans(), [](const FieldSpan& span) {
+    return span.info != nullptr && span.info->sensitivity == Sensitivity::kFunction;
   });
+  if (!has_functions && !check_.modules.empty()) check_.modules.Find(piece.bytes, tell_text);
 }
 
 void OutPass::Attr(const perfdata::Attr& attr, const Piece& piece) {
@@ -237,6 +243,7 @@ void OutPass::Sample(const Piece& piece, const RawRecord& raw) {
     Add(FindingKind::kDifference, piece, "callchain", 0, different->second);
   }
   counts_.samples.Add({*event, sample_.time, sample_.period});
+  check_.hidden.CheckSample(sample_, Hidden(piece));
   BodyAddresses(piece, sample_, perfdata::WireScope{raw.misc, attr});
 }
 
@@ -261,6 +268,7 @@ void OutPass::Other(const Piece& piece, const RawRecord& raw) {
         fmt::format("{} bytes behind the record", raw.extra_size));
   }
   if (!record) return Add(FindingKind::kDifference, piece, "", 0, "it does not decode");
+  check_.hidden.CheckRecord(*record, attr, reader_.endian(), check_.records, Hidden(piece));
   Times(piece);
   // What is mapped is in a mapping; that it moved is seen where mappings are compared.
   const bool maps = std::holds_alternative<perfdata::Mmap>(record->body) ||
@@ -276,7 +284,6 @@ void OutPass::Other(const Piece& piece, const RawRecord& raw) {
 }
 
 Status OutPass::OnRecord(const RawRecord& raw) {
-  ++counts_.records[raw.type];
   const bool is_sample = raw.record_type() == perfdata::RecordType::kSample;
   const std::string name = is_sample ? "SAMPLE" : perfdata::RecordTypeName(raw.type);
   const Piece piece = {name, raw.bytes, raw.file_offset};
@@ -293,6 +300,30 @@ Status OutPass::OnRecord(const RawRecord& raw) {
     Bytes({name, raw.extra, raw.file_offset + raw.bytes.size()});
   }
   return chance_.full() ? chance_.Resolve() : Status();
+}
+
+// Tells of a field of the piece, whose fields are in hand, that is not hidden.
+HiddenValues::Tell OutPass::Hidden(const Piece& piece) {
+  return [this, &piece](const FieldInfo& field, std::string what) {
+    size_t offset = 0;
+    for (const FieldSpan& span : fields_.spans()) {
+      if (span.info == &field) offset = span.begin;
+    }
+    Add(FindingKind::kText, piece, field.name, offset, std::move(what));
+  };
+}
+
+// What records carry and the file has behind them; and what only all of OUT shows.
+void OutPass::HiddenInFeatures() {
+  for (const auto& [feature, bytes] : reader_.features().raw) {
+    const std::string name = "feature " + perfdata::FeatureName(feature);
+    const Piece piece = {name, bytes, 0};
+    if (!FindFieldsOfFeature(feature, bytes, reader_.endian(), nr_cpus(), fields_)) continue;
+    check_.hidden.CheckFeature(feature, bytes, reader_.endian(), nr_cpus(), Hidden(piece));
+  }
+  check_.hidden.Finish([&](const std::string& record, const FieldInfo& field, std::string what) {
+    Add(FindingKind::kText, {record, {}, 0}, field.name, 0, std::move(what));
+  });
 }
 
 void OutPass::Events() {
@@ -412,6 +443,7 @@ Result<OutCounts> CheckOut(const RereadableRecording& out, const OutCheck& check
   TRY(output.reader->ReadAll(pass));
   // A pipe's events and features are known at its end.
   pass.Events();
+  pass.HiddenInFeatures();
   TRY(pass.AroundRecords(*output.sources.back()));
   TRY(pass.Finish());
   return pass.TakeCounts();

@@ -9,6 +9,7 @@
 
 #include "anonymize/field_spans.h"
 #include "anonymize/findings.h"
+#include "anonymize/hidden_values.h"
 #include "anonymize/originals.h"
 #include "anonymize/verify.h"
 #include "anonymize/verify_record.h"
@@ -50,13 +51,15 @@ struct OutCheck {
   const InFacts& in;
   const AllowedPlaces& places;
   const TextSearch& texts;
+  const TextSearch& modules;  // names that may be those of public functions, too
+  HiddenValues& hidden;
+  const std::map<uint32_t, uint64_t>& records;  // of OUT, by type
   // What is not as in IN in frames, by number of the sample; told with the sample's place.
   const std::map<uint64_t, std::string>& differences;
   bool keeps_raw = false;
 };
 
 struct OutCounts {
-  std::map<uint32_t, uint64_t> records;  // by type
   SampleDigests samples;
   uint64_t bytes = 0;
 };

@@ -7,31 +7,10 @@
 #include <system_error>
 #include <vector>
 
+#include "cli/written_source.h"
+
 namespace stackreel::cli {
 namespace {
-
-// Reads an output that is still written to.
-class OutputSource : public FileSource {
- public:
-  OutputSource(os::OutputFile& file, uint64_t size, std::string name)
-      : file_(file), size_(size), name_(std::move(name)) {}
-  [[nodiscard]] std::string_view name() const override { return name_; }
-  [[nodiscard]] std::optional<uint64_t> size() const override { return size_; }
-  Result<size_t> Read(std::span<uint8_t> out) override {
-    TRY_ASSIGN(const size_t n, ReadAt(at_, out));
-    at_ += n;
-    return n;
-  }
-  Result<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) override {
-    if (offset >= size_) return size_t{0};
-    return file_.ReadAt(offset, out.first(std::min<uint64_t>(out.size(), size_ - offset)));
-  }
-
- private:
-  os::OutputFile& file_;
-  uint64_t size_, at_ = 0;
-  std::string name_;
-};
 
 // Whether what is written there is not seen before it is put in place.
 bool IsPutInPlace(const std::string& path) {
@@ -117,7 +96,7 @@ Status AnonymizedOutput::WriteAt(uint64_t offset, ByteView bytes) {
 }
 
 std::unique_ptr<FileSource> AnonymizedOutput::Source() {
-  return std::make_unique<OutputSource>(*(spool_ ? spool_ : output_), size_, name_);
+  return std::make_unique<WrittenSource>(*(spool_ ? spool_ : output_), size_, name_);
 }
 
 Status AnonymizedOutput::Commit() {

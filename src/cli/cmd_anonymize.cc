@@ -166,21 +166,19 @@ void AnonymizeCommand::AddOptions(CLI::App& app) {
   CLI::Option* symbols = app.add_flag(
       "--symbols", symbols_,
       "Hide modules and functions that are not public too. Nobody can look their functions up "
-      "then; those that occur get pseudonyms, which report shows: f_hkvmzqtwrp");
+      "then; those that occur get pseudonyms, which report shows: f_hkvmzqtwrp. Into a pipe go "
+      "65,000 bytes of them at most");
   identity->excludes(addresses);
   symbols->excludes(addresses)->excludes(identity);
   app.add_option("--public-modules", public_modules_file_,
                  "A file with modules that keep their names with --symbols, as the kernel, libc "
                  "and other common ones do: one a line, of a whole path if there is a / in it; * "
                  "and ? stand for any characters")
-      ->type_name("FILE")
-      ->needs(symbols)
-      ->excludes(verify);
+      ->type_name("FILE");
   app.add_option("--public-comms", public_comms_file_,
                  "The same of threads that keep their names with --identity and --symbols, as the "
                  "kernel's and common commands do")
-      ->type_name("FILE")
-      ->excludes(verify);
+      ->type_name("FILE");
   for (CLI::Option* making : AddCommonOptions(app, FileUse::kSymbols)) making->excludes(verify);
 }
 
@@ -192,12 +190,16 @@ Result<anonymize::Key> AnonymizeCommand::ReadKey() const {
 
 Result<anonymize::PublicNames> AnonymizeCommand::ReadPublicNames() const {
   anonymize::PublicNames publics;
+  // With --verify the level may be OUT's.
+  if (!public_modules_file_.empty() && !symbols_ && !verify_) {
+    return Fail(ErrorKind::kUsage, "--public-modules needs --symbols");
+  }
   if (!public_modules_file_.empty()) {
     TRY_ASSIGN(const std::string text, os::ReadTextFile(public_modules_file_));
     publics.modules = anonymize::ParsePatterns(text);
   }
   if (!public_comms_file_.empty()) {
-    if (!identity_ && !symbols_) {
+    if (!identity_ && !symbols_ && !verify_) {
       return Fail(ErrorKind::kUsage, "--public-comms needs --identity or --symbols");
     }
     TRY_ASSIGN(const std::string text, os::ReadTextFile(public_comms_file_));
@@ -211,8 +213,10 @@ Result<int> AnonymizeCommand::VerifyOnly(const GlobalOptions& global) {
   TRY_ASSIGN(const RecordingFiles out_files, OpenRereadableFiles(to_verify_));
   const anonymize::RereadableRecording in(*in_files.sources.front(), in_files.parts());
   const anonymize::RereadableRecording out(*out_files.sources.front(), out_files.parts());
+  anonymize::VerifyOptions how = HowToVerify();
+  TRY_ASSIGN(how.publics, ReadPublicNames());
   TRY_ASSIGN(const anonymize::Verdict verdict,
-             VerifyRecordings(in, out, HowToVerify(), FilesOf(global), global.threads));
+             VerifyRecordings(in, out, how, FilesOf(global), global.threads));
   if (!verdict.clean() || !global.quiet)
     Print(stdout, "{}", VerdictText(verdict, std::string(out.name()), ChosenLevel()));
   return verdict.clean() ? kExitDone : kExitCheckSaidNo;
@@ -279,6 +283,7 @@ Result<int> AnonymizeCommand::Make(const GlobalOptions& global) {
     const std::unique_ptr<FileSource> source = output->Source();
     anonymize::VerifyOptions how = HowToVerify();
     how.level = options.level;
+    how.publics = options.publics;
     how.must_be_marked = true;
     TRY_ASSIGN(const anonymize::Verdict verdict,
                VerifyRecordings(recording, anonymize::RereadableRecording(*source), how,
@@ -311,6 +316,13 @@ int AnonymizeCommand::Tell(const anonymize::Outcome& outcome, const GlobalOption
     if (global.quiet || what.second != anonymize::kWhyDamaged) continue;
     warn(fmt::format("{}: {} damaged, {} bytes, left out", what.first, dropped.count,
                      dropped.bytes));
+  }
+  const uint64_t left_out = outcome.report.counters.Get("perfdata.feature_not_for_pipes");
+  if (left_out != 0 && !global.quiet) {
+    warn(
+        fmt::format("{} features are too large for a pipe, and left out: write to a file to keep "
+                    "them",
+                    left_out));
   }
   if (outcome.read.damage) {
     warn(fmt::format("{}; {} samples were read and anonymised", outcome.read.damage->ToString(),

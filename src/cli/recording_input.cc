@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "cli/written_source.h"
 #include "os/file.h"
 
 namespace stackreel::cli {
@@ -29,40 +30,18 @@ class PassOver : public perfdata::RecordSink {
 };
 
 // A pipe's content, in a file without a name.
-class SpooledSource : public FileSource {
- public:
-  static Result<std::unique_ptr<FileSource>> Create(FileSource& pipe);
-  [[nodiscard]] std::string_view name() const override { return name_; }
-  [[nodiscard]] std::optional<uint64_t> size() const override { return size_; }
-  Result<size_t> Read(std::span<uint8_t> out) override {
-    TRY_ASSIGN(const size_t n, ReadAt(at_, out));
-    at_ += n;
-    return n;
-  }
-  Result<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) override {
-    if (offset >= size_) return size_t{0};
-    return file_->ReadAt(offset, out.first(std::min<uint64_t>(out.size(), size_ - offset)));
-  }
-
- private:
-  std::string name_;
-  std::unique_ptr<os::OutputFile> file_;
-  uint64_t size_ = 0, at_ = 0;
-};
-
-Result<std::unique_ptr<FileSource>> SpooledSource::Create(FileSource& pipe) {
+Result<std::unique_ptr<FileSource>> Spool(FileSource& pipe) {
   constexpr size_t kPiece = size_t{1} << 20;
-  auto spooled = std::make_unique<SpooledSource>();
-  spooled->name_ = pipe.name();
-  TRY_ASSIGN(spooled->file_, os::OutputFile::CreateUnnamed());
+  TRY_ASSIGN(std::unique_ptr<os::OutputFile> file, os::OutputFile::CreateUnnamed());
   std::vector<uint8_t> piece(kPiece);
+  uint64_t size = 0;
   while (true) {
     TRY_ASSIGN(const size_t n, pipe.Read(piece));
     if (n == 0) break;
-    TRY(spooled->file_->Write(ByteView(piece).first(n)));
-    spooled->size_ += n;
+    TRY(file->Write(ByteView(piece).first(n)));
+    size += n;
   }
-  return spooled;
+  return std::make_unique<WrittenSource>(std::move(file), size, std::string(pipe.name()));
 }
 
 }  // namespace
@@ -100,7 +79,7 @@ Result<RecordingFiles> OpenRereadableFiles(const std::string& path) {
   TRY_ASSIGN(RecordingFiles files, OpenRecordingFiles(path));
   for (std::unique_ptr<FileSource>& source : files.sources) {
     if (source->size()) continue;
-    TRY_ASSIGN(source, SpooledSource::Create(*source));
+    TRY_ASSIGN(source, Spool(*source));
   }
   return files;
 }
