@@ -17,6 +17,7 @@ using testing::ElementsAre;
 
 class ExecuteTest : public testing::Test {
  protected:
+  using enum SiteState;
   ExecuteTest()
       : all_({FakeNop(0x1000), FakeJump(0x2000), FakeShortJump(0x3000), FakeTrap(0x5000)}),
         process_(all_),
@@ -36,8 +37,6 @@ class ExecuteTest : public testing::Test {
   std::vector<SiteState> known_;
   std::optional<Error> error_;
 };
-using enum SiteState;
-
 TEST_F(ExecuteTest, PatchesAndUnpatches) {
   EXPECT_THAT(Run(Direction::kPatch), ElementsAre(kPatched, kPatched, kPatched, kPatched));
   EXPECT_THAT(process_.published, ElementsAre(EntryToStub(all_[3])));

@@ -20,39 +20,40 @@ struct Store {
   Form form;
   StepFor only = StepFor::kCleared;
 };
-using enum Part;
-using enum StepFor;
-constexpr Form kOriginal = Form::kOriginal;
-constexpr Form kPatched = Form::kPatched;
-constexpr Form kTrapForm = Form::kTrap;
-
 // What switches a site, by how it is switched. A part that a site has not is no store.
 constexpr Store kPatchByTrap[] = {
-    {0, kAside, kPatched},
-    {0, kHead, kTrapForm},
-    {1, kTail, kPatched},
-    {2, kHead, kPatched},
-    {1, kHead, kOriginal, kDeferred},
-    {1, kAside, kOriginal, kDeferred},
+    {0, Part::kAside, Form::kPatched},
+    {0, Part::kHead, Form::kTrap},
+    {1, Part::kTail, Form::kPatched},
+    {2, Part::kHead, Form::kPatched},
+    {1, Part::kHead, Form::kOriginal, StepFor::kDeferred},
+    {1, Part::kAside, Form::kOriginal, StepFor::kDeferred},
 };
 constexpr Store kUnpatchByTrap[] = {
-    {0, kHead, kTrapForm},
-    {1, kTail, kOriginal},
-    {2, kHead, kOriginal},
-    {3, kAside, kOriginal},
+    {0, Part::kHead, Form::kTrap},
+    {1, Part::kTail, Form::kOriginal},
+    {2, Part::kHead, Form::kOriginal},
+    {3, Part::kAside, Form::kOriginal},
 };
 // Sleds, and sites that stay traps: what is aside is there before the one byte leads to it.
-constexpr Store kPatchByByte[] = {{0, kAside, kPatched}, {1, kHead, kPatched}};
-constexpr Store kUnpatchByByte[] = {{0, kHead, kOriginal}, {3, kAside, kOriginal}};
-constexpr Store kPatchStopped[] = {{0, kAside, kPatched}, {1, kBranch, kPatched}};
-constexpr Store kUnpatchStopped[] = {
-    {0, kBranch, kOriginal}, {0, kBranch, kOriginal, kDeferred}, {1, kAside, kOriginal}};
+constexpr Store kPatchByByte[] = {{0, Part::kAside, Form::kPatched},
+                                  {1, Part::kHead, Form::kPatched}};
+constexpr Store kUnpatchByByte[] = {{0, Part::kHead, Form::kOriginal},
+                                    {3, Part::kAside, Form::kOriginal}};
+constexpr Store kPatchStopped[] = {{0, Part::kAside, Form::kPatched},
+                                   {1, Part::kBranch, Form::kPatched}};
+constexpr Store kUnpatchStopped[] = {{0, Part::kBranch, Form::kOriginal},
+                                     {0, Part::kBranch, Form::kOriginal, StepFor::kDeferred},
+                                     {1, Part::kAside, Form::kOriginal}};
 
 // Undoing the first round. The aside is out of reach while the head is the original's.
-constexpr Store kBackToOriginal[] = {{0, kHead, kOriginal}, {0, kAside, kOriginal}};
-constexpr Store kBackToPatched[] = {{0, kHead, kPatched}};
-constexpr Store kBackToOriginalStopped[] = {{0, kBranch, kOriginal}, {1, kAside, kOriginal}};
-constexpr Store kBackToPatchedStopped[] = {{0, kAside, kPatched}, {1, kBranch, kPatched}};
+constexpr Store kBackToOriginal[] = {{0, Part::kHead, Form::kOriginal},
+                                     {0, Part::kAside, Form::kOriginal}};
+constexpr Store kBackToPatched[] = {{0, Part::kHead, Form::kPatched}};
+constexpr Store kBackToOriginalStopped[] = {{0, Part::kBranch, Form::kOriginal},
+                                            {1, Part::kAside, Form::kOriginal}};
+constexpr Store kBackToPatchedStopped[] = {{0, Part::kAside, Form::kPatched},
+                                           {1, Part::kBranch, Form::kPatched}};
 
 std::span<const Store> StoresOf(SiteKind kind, Direction direction, SwitchMode mode) {
   const bool patch = direction == Direction::kPatch;
@@ -101,7 +102,7 @@ class PlanBuilder {
       const Site& site = *sites_[i];
       for (const Store& store : stores_of(site)) {
         if (store.round != round || RangeOf(site, store.part).length == 0) continue;
-        if (store.only == kDeferred && !NeedsClearing(site, from)) continue;
+        if (store.only == StepFor::kDeferred && !NeedsClearing(site, from)) continue;
         plan_.steps.push_back({.kind = StepKind::kWrite,
                                .site = i,
                                .part = store.part,

@@ -12,10 +12,9 @@ namespace stackreel::patch {
 namespace {
 
 using testing::ElementsAre;
-using enum SiteState;
-
 class SiteSetTest : public testing::Test {
  protected:
+  using enum SiteState;
   SiteSetTest()
       : all_({FakeTrap(0x5000), FakeNop(0x1000), FakeJump(0x2000), FakeShortJump(0x3000)}),
         process_(all_) {
