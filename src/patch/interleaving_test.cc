@@ -41,7 +41,7 @@ class InterleavingTest : public testing::TestWithParam<Case> {
   }
 };
 // What takes too long to be run with each build; --gtest_also_run_disabled_tests.
-class DISABLED_InterleavingTest : public InterleavingTest {};
+class LongInterleavingTest : public InterleavingTest {};
 
 constexpr const char* kPrograms[] = {"nop",       "nop-call", "nops",    "call",      "prologue",
                                      "relocated", "syscall",  "padding", "padding-2", "xray",
@@ -61,7 +61,7 @@ TEST_P(InterleavingTest, WhileTheProcessRuns) {
   const Exploration e = Explore(sim, {});
   ExpectRight(e);
 }
-TEST_P(DISABLED_InterleavingTest, WhileTheProcessRuns) {
+TEST_P(LongInterleavingTest, DISABLED_WhileTheProcessRuns) {
   const SimProgram sim = program();
   ExpectRight(Explore(sim, {}));
 }
@@ -82,10 +82,10 @@ INSTANTIATE_TEST_SUITE_P(ThreeThreads, InterleavingTest, testing::ValuesIn(Cases
                          Name);
 INSTANTIATE_TEST_SUITE_P(OneInterrupted, InterleavingTest,
                          testing::ValuesIn(Cases({1, 1}, kOfInterrupted)), Name);
-INSTANTIATE_TEST_SUITE_P(ThreeThreads, DISABLED_InterleavingTest, testing::ValuesIn(Cases({3, 0})),
+INSTANTIATE_TEST_SUITE_P(ThreeThreads, LongInterleavingTest, testing::ValuesIn(Cases({3, 0})),
                          Name);
-INSTANTIATE_TEST_SUITE_P(OneInterrupted, DISABLED_InterleavingTest,
-                         testing::ValuesIn(Cases({1, 1})), Name);
+INSTANTIATE_TEST_SUITE_P(OneInterrupted, LongInterleavingTest, testing::ValuesIn(Cases({1, 1})),
+                         Name);
 
 // The tracer dies between any two steps; the next one unpatches with what it finds in memory.
 TEST_P(InterleavingTest, TheTracerMayDie) {
