@@ -33,9 +33,8 @@ namespace stackreel::anonymize {
 // which
 //   are not. At kSymbols functions of modules that are not public are "f_" and ten letters.
 // * Endianness is IN's. IN may be a pipe's content and OUT a file, or the other way.
-// * New places of mappings and pseudonyms avoid all pages that were mapped in IN, so that no
-// address
-//   of OUT is one of IN's by chance (but in 32-bit address spaces, where there may be no room).
+// * New places of mappings and pseudonyms avoid all pages that were mapped in IN: no address of OUT
+//   is one of IN's by chance (but in 32-bit address spaces, where there may be no room).
 // * Fixed addresses below 4 GB (non-PIE programs) are moved like others; a value that is small may
 //   still stand in OUT as something else: a length, a count, an offset in a file.
 

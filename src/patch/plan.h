@@ -65,11 +65,14 @@ struct Plan {
 // and one clearing a batch, however many sites it has. `sites` are sorted by begin(), do not
 // overlap and passed CheckSite.
 //
-//   patching, by trap                            what a thread can meet at a site (of 2 or more
-//   bytes) publish site → stub                          original traps, what is aside; sync
-//   original | trap → stub clear out                                    nobody is inside the
-//   original's tail tails (heads back, where deferred);   sync   trap → stub heads; sync   trap →
-//   stub | patched publish what stands                          patched
+//   patching by trap sites of 2 bytes or more    what a thread can meet at one
+//
+//   publish site → stub                          original
+//   traps, and what is aside;             sync   original | trap → stub
+//   clear out                                    nobody is inside the original's tail
+//   tails (heads back, where deferred);   sync   trap → stub
+//   heads;                                sync   trap → stub | patched
+//   publish what stands                          patched
 //
 //   unpatching
 //   publish site → out of line                   patched
