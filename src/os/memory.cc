@@ -10,10 +10,10 @@
 namespace stackreel::os {
 namespace {
 
-uintptr_t PageSize() { return static_cast<uintptr_t>(sysconf(_SC_PAGESIZE)); }
+uintptr_t BytesOfPage() { return static_cast<uintptr_t>(sysconf(_SC_PAGESIZE)); }
 
 void MakePages(void* start, size_t size) {
-  const uintptr_t page = PageSize();
+  const uintptr_t page = BytesOfPage();
   const uintptr_t first = (reinterpret_cast<uintptr_t>(start) + page - 1) & ~(page - 1);
   const uintptr_t end = (reinterpret_cast<uintptr_t>(start) + size) & ~(page - 1);
   if (first >= end) return;
@@ -23,7 +23,7 @@ void MakePages(void* start, size_t size) {
 }
 
 void MapPages(const void* start, size_t size) {
-  const uintptr_t page = PageSize();
+  const uintptr_t page = BytesOfPage();
   const uintptr_t first = reinterpret_cast<uintptr_t>(start) & ~(page - 1);
   const uintptr_t end = reinterpret_cast<uintptr_t>(start) + size;
   if (first >= end) return;
@@ -47,7 +47,8 @@ void PrepareHeap() {
   std::free(block);                               // NOLINT(cppcoreguidelines-no-malloc)
   mallopt(M_TOP_PAD, kUsualPad);
   const auto end = reinterpret_cast<uintptr_t>(sbrk(0));
-  auto* start = reinterpret_cast<void*>((end - kStretch) & ~(PageSize() - 1));  // NOLINT: as above
+  auto* start =
+      reinterpret_cast<void*>((end - kStretch) & ~(BytesOfPage() - 1));  // NOLINT: as above
   (void)madvise(start, end - reinterpret_cast<uintptr_t>(start), MADV_HUGEPAGE);
 }
 
