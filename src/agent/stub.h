@@ -1,0 +1,57 @@
+// What is put into a traced process: the agent's code, and a stub for each patched function. As
+// bytes; who writes them there is tracer/.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <vector>
+
+#include "base/address.h"
+#include "base/bytes.h"
+#include "patch/site.h"
+
+namespace stackreel::agent {
+
+// The agent's code: position-independent, without relocations, libc or thread-local storage. It
+// begins with a tracedata::AgentCodeHeader and is at most kAgentCodeSize long. It must stand at the
+// start of its reservation, since it finds its memory by the distance (agent_memory.h).
+[[nodiscard]] ByteView AgentCode();
+
+// A room begins with the addresses of the agent's routines, through which its stubs call them: the
+// agent need not be within their reach.
+inline constexpr size_t kRoomHeaderSize = 64;
+[[nodiscard]] std::array<uint8_t, kRoomHeaderSize> MakeRoomHeader(Avma agent);
+
+enum class StubKind : uint8_t {
+  kCall,          // records a call
+  kFramedCall,    // the same, for a site behind push rbp; mov rbp, rsp: return address at rbp + 8
+  kBeforeUnwind,  // of functions that walk the stack: puts true return addresses back first
+  kAfterCatch,    // of __cxa_begin_catch: what lies below was left; hijacks the rest again
+};
+
+// The bytes before `body`, where the copy of the site's original begins.
+//
+//   stub   push function; call [enter]      the return address moves to the shadow stack …
+//          lea rsp, [rsp+16]; call body     … and the function is called from here, so that the
+//   back   …call [leave]…                   processor's own return prediction stays right
+//          ret
+//   pass   lea rsp, [rsp+8]                 not recorded: the function is entered as if nothing
+//   were body   copy of the original; jmp behind it
+[[nodiscard]] size_t StubHeadLength(StubKind kind);
+// What a stub takes at most.
+inline constexpr size_t kMaxStubLength = 192;
+
+// The whole stub. `site` has stub, out_of_line (= stub + StubHeadLength), address, original and map
+// set; `copy` is what stands out of line; `falls_through`: a jump to behind the site follows it.
+// kOutOfReach: the room's header or the site is not within 2 GB.
+[[nodiscard]] std::expected<std::vector<uint8_t>, patch::Refusal> MakeStub(StubKind kind, Avma room,
+                                                                           const patch::Site& site,
+                                                                           ByteView copy,
+                                                                           bool falls_through);
+
+// Where a patched function returns to, in its stub; what `place` of its OpenCall holds.
+[[nodiscard]] Avma ReturnPoint(StubKind kind, Avma stub);
+
+}  // namespace stackreel::agent

@@ -1,0 +1,168 @@
+// The memory through which a tracer and its agent in a traced process speak: plain data, at the
+// same offsets in both. Nothing here is a promise between versions: the agent comes out of the very
+// program that commands it, but a later one may meet it (`detach`), so kAgentVersion rises with
+// every change.
+//
+//   one reservation in the traced process
+//   |code, r-x: kAgentCodeSize|AgentControl + journal place|directory|slots …|       private
+//   |pool: PoolHeader, ChunkHeader × chunks, chunks' words …|                         shared memfd
+//
+// Private memory is copied by fork(2) at the very moment that the stacks are, so the open calls of
+// the child's one thread are right by themselves. The pool is shared with forked children and with
+// the tracer, and outlives a process that is killed.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "tracedata/call_event.h"
+
+namespace stackreel::tracedata {
+
+inline constexpr uint64_t kAgentMagic = 0x31746e6761727473;  // "stragnt1"
+inline constexpr uint32_t kAgentVersion = 1;
+
+inline constexpr uint64_t kAgentCodeSize = 64 << 10;
+
+// An open call. Where its function will return to is kept here; at `place`, the word on the stack
+// that held it, stands an address in the function's stub instead.
+struct OpenCall {
+  uint64_t place = 0;           // 0: none (any more)
+  uint64_t return_address = 0;  // true one, or a stub's: a tail call was made
+  uint64_t start = 0;           // ticks
+  uint32_t function = 0;        // with kAnnounced
+  uint32_t reserved = 0;
+};
+static_assert(sizeof(OpenCall) == 32);
+inline constexpr uint32_t kAnnounced = uint32_t{1} << 31;  // its kEntry was written
+
+inline constexpr uint32_t kOpenCalls = 2048;  // of one thread
+inline constexpr uint32_t kThreadSlots = 1024;
+inline constexpr uint32_t kDirectoryEntries = 4 * kThreadSlots;  // a power of two
+
+// What an agent knows of one thread. Only that thread writes it, while `busy` is not 0; a tracer
+// reads it, and writes it only while the process is stopped and `busy` is 0.
+struct ThreadSlot {
+  uint64_t thread_pointer = 0;
+  uint32_t tid = 0;  // 0: the slot is free
+  // The stack pointer of whoever changes the slot now: a signal handler that finds it set records
+  // nothing; who finds it set below its own stack pointer came there by siglongjmp, and clears it.
+  uint32_t pad = 0;
+  uint64_t busy = 0;
+  uint64_t top = 0;    // address of the OpenCall that the next call gets; calls[0] is a sentinel
+  uint64_t limit = 0;  // address behind the last
+  uint64_t chunk = 0;  // address of the ChunkHeader it writes to; 0: none
+  uint64_t write = 0;  // address of the next word
+  uint64_t write_limit = 0;  // none is written at or behind it: the longest event still fits
+  uint64_t base = 0;         // ticks that times are counted from
+  uint32_t sequence = 0;     // of its next chunk
+  uint32_t lost[kLossReasons] = {};  // not yet told of by a kLost
+  uint32_t reserved[25] = {};
+  OpenCall calls[kOpenCalls];
+};
+static_assert(offsetof(ThreadSlot, calls) % 64 == 0);
+
+struct DirectoryEntry {
+  uint64_t thread_pointer = 0;  // 0: free
+  uint32_t tid = 0;
+  uint32_t slot = 0;
+};
+static_assert(sizeof(DirectoryEntry) == 16);
+
+// How a thread that finds no free chunk goes on.
+enum class OnFull : uint32_t { kBlock = 0, kDrop = 1 };
+
+inline constexpr uint32_t kNoTidOffset = ~uint32_t{0};
+
+// Written by the tracer before the agent runs, and later only while the process is stopped, but for
+// what is marked atomic.
+struct AgentControl {
+  uint64_t magic = kAgentMagic;
+  uint32_t version = kAgentVersion;
+  uint32_t pid = 0;         // of the process whose memory this is; the agent corrects it after fork
+  uint32_t tracer_pid = 0;  // 0: detached
+  // Where the C library keeps a thread's id, from the thread pointer (fs:0); kNoTidOffset if that
+  // is not known: then the agent asks the kernel at each call.
+  uint32_t tid_offset = kNoTidOffset;
+  std::atomic<uint32_t> recording = 0;  // 0: calls pass through
+  OnFull on_full = OnFull::kBlock;
+  std::atomic<uint64_t> min_duration = 0;  // ticks; shorter calls are not written
+  uint64_t pool = 0;                       // addresses in this process
+  uint64_t directory = 0;
+  uint64_t slots = 0;
+  uint64_t journal = 0;  // patch::EncodeSites, where somebody else finds the sites
+  uint64_t journal_size = 0;
+  std::atomic<uint32_t> slot_lock = 0;            // held while a slot is taken or given back
+  uint32_t slots_used = 0;                        // slots below this number have been in use
+  std::atomic<uint64_t> lost[kLossReasons] = {};  // of threads without a slot
+  uint64_t reserved[32] = {};
+};
+static_assert(sizeof(AgentControl) <= 4096);
+inline constexpr uint64_t kControlSize = 4096;
+inline constexpr uint64_t kDirectorySize = kDirectoryEntries * sizeof(DirectoryEntry);
+inline constexpr uint64_t kSlotsSize = kThreadSlots * sizeof(ThreadSlot);
+inline constexpr uint64_t kPrivateSize = kControlSize + kDirectorySize + kSlotsSize;
+inline constexpr uint64_t kAgentSize = kAgentCodeSize + kPrivateSize;
+
+// The pool.
+enum class ChunkState : uint32_t {
+  kFree = 0,
+  kOwned = 1,  // a thread writes to it
+  kFull = 2,   // no thread does any more: the tracer takes it, and makes it free
+};
+
+struct ChunkHeader {
+  std::atomic<uint32_t> state = 0;  // ChunkState
+  std::atomic<uint32_t> used = 0;   // bytes of whole events; rises as they are written
+  uint64_t base = 0;                // ticks
+  uint32_t pid = 0, tid = 0;
+  uint32_t sequence = 0;  // of this thread, from 0; a gap means chunks that were dropped
+  // Of the process that wrote it: a child has another than its parent.
+  uint32_t fork_generation = 0;
+  uint64_t reserved[4] = {};
+};
+static_assert(sizeof(ChunkHeader) == 64);
+
+inline constexpr uint32_t kChunkSize = 64 << 10;  // bytes of words
+
+struct PoolHeader {
+  uint64_t magic = kAgentMagic;
+  uint32_t version = kAgentVersion;
+  uint32_t chunks = 0;
+  // Rises when chunks become free: who waits for one waits for this (futex(2), shared).
+  std::atomic<uint32_t> freed = 0;
+  std::atomic<uint32_t> waiting = 0;  // threads that wait for it
+  // Rises when a chunk becomes full; the tracer waits for it.
+  std::atomic<uint32_t> filled = 0;
+  std::atomic<uint32_t> tracer_waits = 0;
+  std::atomic<uint32_t> hint = 0;  // where to look for a free chunk
+  uint32_t reserved[23] = {};
+  // ChunkHeader × chunks, then at the next page the chunks.
+};
+static_assert(sizeof(PoolHeader) == 128);
+
+constexpr uint64_t RoundUpToPage(uint64_t size) { return (size + 4095) & ~uint64_t{4095}; }
+constexpr uint64_t ChunkHeaderOffset(uint32_t chunk) {
+  return sizeof(PoolHeader) + uint64_t{chunk} * sizeof(ChunkHeader);
+}
+constexpr uint64_t ChunkOffset(uint32_t chunks, uint32_t chunk) {
+  return RoundUpToPage(ChunkHeaderOffset(chunks)) + uint64_t{chunk} * kChunkSize;
+}
+constexpr uint64_t PoolSize(uint32_t chunks) { return ChunkOffset(chunks, chunks); }
+
+// At the start of the agent's code: where its routines are, from there. See agent/stub.h.
+struct AgentCodeHeader {
+  uint64_t magic = kAgentMagic;
+  uint32_t version = kAgentVersion;
+  uint32_t enter = 0;          // a function is entered
+  uint32_t enter_framed = 0;   // the same, behind push rbp; mov rbp, rsp (mcount)
+  uint32_t leave = 0;          // and returns to its stub
+  uint32_t before_unwind = 0;  // an unwinder begins: true return addresses are put back
+  uint32_t after_catch = 0;    // an exception has been caught
+  uint32_t trap = 0;           // handler of SIGTRAP
+  uint32_t trap_return = 0;    // its restorer
+};
+
+}  // namespace stackreel::tracedata

@@ -1,0 +1,128 @@
+// What a trace says beside its events: modules, functions, threads, the clock, and what was patched
+// when. The side file of a trace holds these as they came.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/address.h"
+#include "base/build_id.h"
+
+namespace stackreel::tracedata {
+
+// CLOCK_MONOTONIC, in nanoseconds, of a count of ticks (rdtsc):
+//   nanoseconds = origin_nanoseconds + (ticks - origin_ticks) × 10^9 / ticks_per_second
+struct TraceClock {
+  uint64_t origin_ticks = 0;
+  uint64_t origin_nanoseconds = 0;
+  uint64_t ticks_per_second = 1'000'000'000;
+  uint64_t realtime_offset = 0;  // CLOCK_REALTIME - CLOCK_MONOTONIC at the origin
+  friend bool operator==(const TraceClock&, const TraceClock&) = default;
+};
+
+struct TraceHost {
+  std::string command_line;  // of the program
+  std::string host_name;
+  std::string kernel;
+  std::string cpu;
+  uint32_t cpus = 0;
+  uint64_t memory_bytes = 0;
+  friend bool operator==(const TraceHost&, const TraceHost&) = default;
+};
+
+struct TraceModule {
+  uint32_t id = 0;
+  std::string path;
+  BuildId build_id;
+  friend bool operator==(const TraceModule&, const TraceModule&) = default;
+};
+
+// A module stands in a process's memory from `ticks` on.
+struct ModuleLoad {
+  uint32_t pid = 0;
+  uint32_t module = 0;
+  uint64_t ticks = 0;
+  Avma start, end;    // of all its segments
+  uint64_t bias = 0;  // avma - svma
+  friend bool operator==(const ModuleLoad&, const ModuleLoad&) = default;
+};
+
+// How one argument or return value stands in the values of an event.
+struct ValueFormat {
+  enum class Kind : uint8_t {
+    kSigned,
+    kUnsigned,
+    kHex,
+    kPointer,
+    kCharacter,
+    kString,  // u16 bytes, then those; 0xffff: the pointer could not be read
+    kFloat,
+    kEnumeration,  // kSigned, with names
+  };
+  Kind kind = Kind::kSigned;
+  uint8_t bytes = 8;  // 1, 2, 4, 8, 16; of no meaning for kString
+  std::string name;   // of the parameter; may be empty
+  friend bool operator==(const ValueFormat&, const ValueFormat&) = default;
+};
+
+struct TraceFunction {
+  uint32_t id = 0;  // as events have it
+  uint32_t module = 0;
+  Svma svma;
+  uint64_t size = 0;
+  std::string name;  // as the symbol table has it, mangled
+  std::vector<ValueFormat> arguments;
+  std::vector<ValueFormat> returns;  // one, or none
+  friend bool operator==(const TraceFunction&, const TraceFunction&) = default;
+};
+
+struct TraceThread {
+  uint32_t index = 0;  // as chunks have it: a thread id that is used again is another index
+  uint32_t pid = 0, tid = 0;
+  std::string comm;
+  friend bool operator==(const TraceThread&, const TraceThread&) = default;
+};
+
+struct ProcessFork {
+  uint64_t ticks = 0;
+  uint32_t pid = 0, parent_pid = 0;
+  friend bool operator==(const ProcessFork&, const ProcessFork&) = default;
+};
+struct ProcessExec {
+  uint64_t ticks = 0;
+  uint32_t pid = 0;
+  std::string path;
+  friend bool operator==(const ProcessExec&, const ProcessExec&) = default;
+};
+struct ProcessExit {
+  uint64_t ticks = 0;
+  uint32_t pid = 0;
+  int32_t status = 0;  // as wait(2) gives it
+  friend bool operator==(const ProcessExit&, const ProcessExit&) = default;
+};
+
+struct PatchEvent {
+  enum class Action : uint8_t { kPatched, kUnpatched, kDeferred, kRefused, kDetached };
+  uint64_t ticks = 0;
+  uint32_t pid = 0;
+  Action action = Action::kPatched;
+  uint32_t function = 0;
+  std::string reason;  // kDeferred, kRefused
+  friend bool operator==(const PatchEvent&, const PatchEvent&) = default;
+};
+
+// Calls that were not recorded, beyond what events tell of.
+struct TraceLoss {
+  uint32_t pid = 0;
+  std::string reason;
+  uint64_t calls = 0;  // 0: it is not known how many
+  friend bool operator==(const TraceLoss&, const TraceLoss&) = default;
+};
+
+using TraceFact =
+    std::variant<TraceClock, TraceHost, TraceModule, ModuleLoad, TraceFunction, TraceThread,
+                 ProcessFork, ProcessExec, ProcessExit, PatchEvent, TraceLoss>;
+
+}  // namespace stackreel::tracedata
