@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
+#include "os/file.h"
 #include "os/thread_pool.h"
-#include "support/module_code.h"
-#include "x86/function_flow.h"
+#include "tracer/module_code.h"
 #include "x86/prologue.h"
 
 namespace stackreel {
@@ -26,7 +26,8 @@ struct Counts {
   uint64_t smaller = 0;            // functions of fewer bytes,
   uint64_t smaller_patchable = 0;  // and how many of them can be patched
   std::map<std::string, uint64_t> kinds, passed_over, refusals;
-  double seconds = 0;
+  double read_seconds = 0;  // of CPU time, to read the module and find its targets
+  double seconds = 0;       // to choose sites
 };
 
 std::string Reason(x86::SiteRefusal refusal, std::optional<x86::RelocateRefusal> relocate) {
@@ -35,10 +36,9 @@ std::string Reason(x86::SiteRefusal refusal, std::optional<x86::RelocateRefusal>
   return text;
 }
 
-void CountFunction(const testing::ModuleCode& module, const testing::ModuleFunction& function,
+void CountFunction(const tracer::ModuleCode& module, const tracer::ModuleFunction& function,
                    bool verbose, Counts& counts) {
-  const auto flow = x86::ReadFunctionFlow(function.start, function.code, module.Loaded());
-  const auto site = x86::ChooseSite(function.code, flow, module.Around(function));
+  const auto site = module.ChooseSite(function, {});
   if (function.code.size() < kSmallest) {
     ++counts.smaller;
     if (site) ++counts.smaller_patchable;
@@ -69,7 +69,7 @@ double PercentOf(uint64_t part, uint64_t whole) {
   return whole == 0 ? 100 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-void Print(const std::string& path, const testing::ModuleCode& module, const Counts& counts) {
+void Print(const std::string& path, const tracer::ModuleCode& module, const Counts& counts) {
   fmt::print("{}: {} functions, {} patchable ({:.2f} %), {} without a trap ({:.2f} %)\n", path,
              counts.functions, counts.patchable, PercentOf(counts.patchable, counts.functions),
              counts.without_trap, PercentOf(counts.without_trap, counts.functions));
@@ -85,12 +85,19 @@ void Print(const std::string& path, const testing::ModuleCode& module, const Cou
   fmt::print("  smaller than {} bytes: {}, {} of them patchable\n", kSmallest, counts.smaller,
              counts.smaller_patchable);
   fmt::print(
-      "  {:.1f} MB of code; its {} targets in {:.3f} s of CPU time ({:.0f} MB/s), {} bytes not "
+      "  {:.1f} MB of code; read with its {} targets in {:.3f} s of CPU time ({:.0f} MB/s), {} "
+      "bytes not "
       "decoded;"
       " sites in {:.3f} s\n",
-      static_cast<double>(module.code_size) / 1e6, module.targets.Count(), module.target_seconds,
-      static_cast<double>(module.code_size) / 1e6 / module.target_seconds,
-      module.targets.undecodable_bytes(), counts.seconds);
+      static_cast<double>(module.code_size()) / 1e6, module.targets().Count(), counts.read_seconds,
+      static_cast<double>(module.code_size()) / 1e6 / counts.read_seconds,
+      module.targets().undecodable_bytes(), counts.seconds);
+}
+
+Result<std::unique_ptr<tracer::ModuleCode>> ReadModule(const std::string& path,
+                                                       Executor& executor) {
+  TRY_ASSIGN(FileImagePtr file, os::MapFile(path));
+  return tracer::ModuleCode::Read(std::move(file), nullptr, executor);
 }
 
 int Run(int argc, char** argv) {
@@ -109,14 +116,16 @@ int Run(int argc, char** argv) {
       at_least = std::strtod(argument.c_str() + kAtLeast.size(), nullptr);
       continue;
     }
-    const auto module = testing::ReadModuleCode(argument, *executor);
+    const std::clock_t read_begin = std::clock();
+    const auto module = ReadModule(argument, *executor);
     if (!module) {
       fmt::print(stderr, "{}\n", module.error().ToString());
       return 1;
     }
     Counts counts;
+    counts.read_seconds = static_cast<double>(std::clock() - read_begin) / CLOCKS_PER_SEC;
     const std::clock_t begin = std::clock();
-    for (const auto& function : (*module)->functions) {
+    for (const auto& function : (*module)->functions()) {
       CountFunction(**module, function, verbose, counts);
     }
     counts.seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;

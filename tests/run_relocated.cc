@@ -15,11 +15,11 @@
 #include <string_view>
 #include <vector>
 
+#include "os/file.h"
 #include "os/thread_pool.h"
 #include "support/code_runner.h"
-#include "support/module_code.h"
+#include "tracer/module_code.h"
 #include "x86/emit.h"
-#include "x86/function_flow.h"
 #include "x86/instruction.h"
 #include "x86/prologue.h"
 #include "x86/relocate.h"
@@ -348,18 +348,22 @@ bool RunRandom(size_t count) {
 }
 
 bool RunFile(const std::string& path, size_t limit, Executor& executor) {
-  const auto module = testing::ReadModuleCode(path, executor);
+  auto file = os::MapFile(path);
+  if (!file) {
+    fmt::print(stderr, "{}\n", file.error().ToString());
+    return false;
+  }
+  const auto module = tracer::ModuleCode::Read(std::move(*file), nullptr, executor);
   if (!module) {
     fmt::print(stderr, "{}\n", module.error().ToString());
     return false;
   }
   Comparison comparison;
-  const auto& functions = (*module)->functions;
+  const auto& functions = (*module)->functions();
   const size_t step = std::max<size_t>(1, functions.size() / std::max<size_t>(1, limit));
   for (size_t i = 0; i < functions.size(); i += step) {
     const auto& function = functions[i];
-    const auto flow = x86::ReadFunctionFlow(function.start, function.code, (*module)->Loaded());
-    const auto site = x86::ChooseSite(function.code, flow, (*module)->Around(function));
+    const auto site = (*module)->ChooseSite(function, {});
     if (!site || site->piece_length == 0) continue;
     const size_t offset = site->address - function.start;
     const std::string name = fmt::format("{}: {:x} {}", path, function.start.value, function.name);

@@ -13,13 +13,13 @@
 namespace stackreel::tracer {
 
 // PATTERN[@MODULE]. PATTERN is a glob (* ? [a-z]), or a regular expression (POSIX extended, matches
-// anywhere) if it has one of the signs ^ $ ( ) | + or is a lone "."; it is compared with the
+// anywhere) if it has one of the signs ^ $ | + .* or is a lone "."; it is compared with the
 // symbol's name and with its demangled name, with and without parameters. MODULE is a glob that is
 // compared with the file name's last part, with and without its version (libc.so.6: libc, libc.so).
 // Without it the pattern is for the program itself, `FunctionPattern::any_module` false.
 class FunctionPattern {
  public:
-  // kInvalidArgument: a regular expression with a fault, which is named with its place.
+  // kUsage: a regular expression with a fault, which is named with its place.
   static Result<FunctionPattern> Parse(std::string_view text);
   FunctionPattern(FunctionPattern&&) noexcept;
   FunctionPattern& operator=(FunctionPattern&&) noexcept;

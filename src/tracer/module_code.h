@@ -15,6 +15,7 @@
 #include "base/io.h"
 #include "elf/image.h"
 #include "x86/branch_targets.h"
+#include "x86/function_flow.h"
 #include "x86/prologue.h"
 #include "x86/relative_relocations.h"
 #include "x86/site_tables.h"
@@ -43,13 +44,18 @@ class ModuleCode {
   // where symbols tell.
   [[nodiscard]] const std::vector<ModuleFunction>& functions() const { return functions_; }
   [[nodiscard]] const elf::Image& image() const { return *image_; }
-  [[nodiscard]] uint64_t code_size() const { return code_size_; }
+  [[nodiscard]] uint64_t code_size() const { return code_size_; }  // bytes, without PLTs
 
   // The site for a function, chosen from the file's bytes (x86::ChooseSite).
   [[nodiscard]] std::expected<x86::Site, x86::SiteError> ChooseSite(const ModuleFunction& function,
                                                                     x86::SiteOptions options) const;
+  [[nodiscard]] x86::FunctionFlow ReadFlow(const ModuleFunction& function) const;
+  // Where code or data of the module lead.
+  [[nodiscard]] const x86::BranchTargets& targets() const { return targets_; }
+  [[nodiscard]] x86::LoadedBytes Loaded() const;
 
  private:
+  struct Reader;
   ModuleCode() = default;
 
   FileImagePtr file_, symbols_;

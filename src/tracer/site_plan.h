@@ -60,7 +60,7 @@ struct PlanOptions {
 class Rooms {
  public:
   virtual ~Rooms() = default;
-  // `size` bytes within reach of all of `module`, in a room that is mapped then; kOutOfRange if
+  // `size` bytes within reach of all of `module`, in a room that is mapped then; kNotFound if
   // there is no place. `room` is the room's start.
   struct Slot {
     patch::AddressRange range;

@@ -1,0 +1,100 @@
+#include "tracer/function_pattern.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace stackreel::tracer {
+namespace {
+
+FunctionPattern Pattern(std::string_view text) {
+  auto pattern = FunctionPattern::Parse(text);
+  EXPECT_TRUE(pattern.has_value()) << text;
+  return std::move(*pattern);
+}
+
+TEST(FunctionPattern, GlobCoversTheWholeName) {
+  EXPECT_TRUE(Pattern("leaf").MatchesName("leaf"));
+  EXPECT_FALSE(Pattern("leaf").MatchesName("leaf_node"));
+  EXPECT_TRUE(Pattern("leaf*").MatchesName("leaf_node"));
+  EXPECT_FALSE(Pattern("leaf*").MatchesName("a_leaf"));
+  EXPECT_TRUE(Pattern("l?af").MatchesName("loaf"));
+  EXPECT_TRUE(Pattern("level_[0-3]").MatchesName("level_2"));
+  EXPECT_FALSE(Pattern("level_[0-3]").MatchesName("level_4"));
+}
+
+TEST(FunctionPattern, RegularExpressionMatchesAnywhere) {
+  EXPECT_TRUE(Pattern("^read").MatchesName("read_block"));
+  EXPECT_FALSE(Pattern("^read").MatchesName("pread"));
+  EXPECT_TRUE(Pattern("read|write").MatchesName("pwrite64"));
+  EXPECT_TRUE(Pattern("foo.*").MatchesName("a_foobar"));
+  EXPECT_TRUE(Pattern(".").MatchesName("x"));
+}
+
+TEST(FunctionPattern, SignsOfARegularExpressionAreTheNameItselfToo) {
+  EXPECT_TRUE(Pattern("ns::f(int)").MatchesName("_ZN2ns1fEi"));
+  EXPECT_TRUE(Pattern("operator+(A, A)").MatchesName("_Zpl1AS_"));
+}
+
+TEST(FunctionPattern, ComparesMangledAndReadableNames) {
+  constexpr std::string_view kName =
+      "_ZN3log5WriteEPKcm";  // log::Write(char const*, unsigned long)
+  EXPECT_TRUE(Pattern("_ZN3log*").MatchesName(kName));
+  EXPECT_TRUE(Pattern("log::Write").MatchesName(kName));
+  EXPECT_TRUE(Pattern("log::*").MatchesName(kName));
+  EXPECT_TRUE(Pattern("log::Write(char const\\*, *)").MatchesName(kName));
+  EXPECT_FALSE(Pattern("Write").MatchesName(kName));
+}
+
+TEST(FunctionPattern, WithoutAModuleItIsForTheProgram) {
+  const FunctionPattern pattern = Pattern("f");
+  EXPECT_TRUE(pattern.MatchesModule("/usr/bin/server", true));
+  EXPECT_FALSE(pattern.MatchesModule("/usr/lib/libc.so.6", false));
+}
+
+TEST(FunctionPattern, ModuleIsTheFilesNameWithOrWithoutItsVersion) {
+  constexpr std::string_view kLibc = "/usr/lib/x86_64-linux-gnu/libc.so.6";
+  for (const char* const text :
+       {"f@libc.so.6", "f@libc.so", "f@libc", "f@libc*", "f@*", "f@/usr/lib/*"}) {
+    EXPECT_TRUE(Pattern(text).MatchesModule(kLibc, false)) << text;
+  }
+  for (const char* const text : {"f@lib", "f@c", "f@libcrypt", "f@/lib/*"}) {
+    EXPECT_FALSE(Pattern(text).MatchesModule(kLibc, false)) << text;
+  }
+  EXPECT_TRUE(Pattern("f@server").MatchesModule("/usr/bin/server", true));
+}
+
+TEST(FunctionPattern, TheLastAtSeparates) {
+  const FunctionPattern pattern = Pattern("memcpy@@GLIBC_2.14@libc");
+  EXPECT_TRUE(pattern.MatchesName("memcpy@@GLIBC_2.14"));
+  EXPECT_TRUE(pattern.MatchesModule("/lib/libc.so.6", false));
+}
+
+TEST(FunctionPattern, RefusesWhatMeansNothing) {
+  for (const char* const text : {"", "@libc", "f@", "a|("}) {
+    const auto pattern = FunctionPattern::Parse(text);
+    ASSERT_FALSE(pattern.has_value()) << text;
+    EXPECT_EQ(pattern.error().kind, ErrorKind::kUsage);
+    EXPECT_THAT(pattern.error().message, testing::HasSubstr(text));
+    EXPECT_NE(pattern.error().cure, "");
+  }
+}
+
+TEST(Choose, TheLastPatternThatMatchesDecides) {
+  std::vector<PatternChoice> patterns;
+  patterns.push_back({Pattern("."), Choice::kPatch});
+  patterns.push_back({Pattern("debug_*"), Choice::kUnpatch});
+  patterns.push_back({Pattern("debug_dump"), Choice::kPatch});
+  EXPECT_EQ(Choose(patterns, "/bin/p", true, "work"), Choice::kPatch);
+  EXPECT_EQ(Choose(patterns, "/bin/p", true, "debug_log"), Choice::kUnpatch);
+  EXPECT_EQ(Choose(patterns, "/bin/p", true, "debug_dump"), Choice::kPatch);
+  EXPECT_EQ(Choose(patterns, "/lib/libc.so.6", false, "work"), Choice::kNotNamed);
+}
+
+TEST(Choose, PatternsToUnpatchPatchNothing) {
+  std::vector<PatternChoice> patterns;
+  patterns.push_back({Pattern("debug_*"), Choice::kUnpatch});
+  EXPECT_EQ(Choose(patterns, "/bin/p", true, "work"), Choice::kNotNamed);
+}
+
+}  // namespace
+}  // namespace stackreel::tracer

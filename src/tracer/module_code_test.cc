@@ -1,0 +1,79 @@
+#include "tracer/module_code.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/memory_io.h"
+#include "os/file.h"
+
+// A function of this very program, whose names are known.
+extern "C" {
+__attribute__((noinline, noclone)) int TracerModuleCodeTestFunction(int x) {
+  asm volatile("");
+  return x * 3;
+}
+int TracerModuleCodeTestAlias(int x)
+    __attribute__((nothrow, alias("TracerModuleCodeTestFunction")));
+}
+
+namespace stackreel::tracer {
+namespace {
+
+std::unique_ptr<ModuleCode> ReadThisProgram() {
+  auto file = os::MapFile("/proc/self/exe");
+  EXPECT_TRUE(file.has_value());
+  InlineExecutor executor;
+  auto module = ModuleCode::Read(std::move(*file), nullptr, executor);
+  EXPECT_TRUE(module.has_value()) << module.error().ToString();
+  return std::move(*module);
+}
+
+TEST(ModuleCode, KnowsAFunctionByAllItsNames) {
+  ASSERT_EQ(TracerModuleCodeTestAlias(2), 6);
+  const auto module = ReadThisProgram();
+  const auto& functions = module->functions();
+  const auto found = std::ranges::find_if(functions, [](const ModuleFunction& function) {
+    return function.name == "TracerModuleCodeTestFunction" ||
+           std::ranges::find(function.others, "TracerModuleCodeTestFunction") !=
+               function.others.end();
+  });
+  ASSERT_NE(found, functions.end());
+  EXPECT_TRUE(found->name == "TracerModuleCodeTestAlias" ||
+              std::ranges::find(found->others, "TracerModuleCodeTestAlias") != found->others.end());
+  EXPECT_FALSE(found->code.empty());
+  const auto site = module->ChooseSite(*found, {});
+  ASSERT_TRUE(site.has_value());
+  EXPECT_GE(site->address, found->start);
+}
+
+TEST(ModuleCode, FunctionsAscendAndDoNotOverlap) {
+  const auto module = ReadThisProgram();
+  const auto& functions = module->functions();
+  ASSERT_GT(functions.size(), 100U);
+  for (size_t i = 1; i < functions.size(); ++i) {
+    ASSERT_LE(functions[i - 1].start + functions[i - 1].code.size(), functions[i].start);
+  }
+}
+
+TEST(ModuleCode, RefusesWhatIsNoCodeOfThisCpu) {
+  InlineExecutor executor;
+  // \x7f ELF, 64 bits, little-endian; ET_EXEC of EM_AARCH64, version 1; all else 0.
+  std::vector<uint8_t> header(64);
+  const uint8_t start[] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
+  std::ranges::copy(start, header.begin());
+  header[16] = 2;
+  header[18] = 183;
+  header[20] = 1;
+  header[52] = 64;
+  const auto module =
+      ModuleCode::Read(std::make_shared<MemoryImage>(header, "other"), nullptr, executor);
+  ASSERT_FALSE(module.has_value());
+  EXPECT_EQ(module.error().kind, ErrorKind::kUnsupported);
+  EXPECT_FALSE(ModuleCode::Read(std::make_shared<MemoryImage>(std::vector<uint8_t>{}, "none"),
+                                nullptr, executor)
+                   .has_value());
+}
+
+}  // namespace
+}  // namespace stackreel::tracer
