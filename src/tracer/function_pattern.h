@@ -16,10 +16,10 @@ namespace stackreel::tracer {
 // anywhere) if it has one of the signs ^ $ | + .* or is a lone "."; it is compared with the
 // symbol's name and with its demangled name, with and without parameters. MODULE is a glob that is
 // compared with the file name's last part, with and without its version (libc.so.6: libc, libc.so).
-// Without it the pattern is for the program itself, `FunctionPattern::any_module` false.
+// Without it the pattern is for the program itself.
 class FunctionPattern {
  public:
-  // kUsage: a regular expression with a fault, which is named with its place.
+  // kUsage: a regular expression with a fault, which is named.
   static Result<FunctionPattern> Parse(std::string_view text);
   FunctionPattern(FunctionPattern&&) noexcept;
   FunctionPattern& operator=(FunctionPattern&&) noexcept;
