@@ -49,7 +49,8 @@ struct ModuleLoad {
   friend bool operator==(const ModuleLoad&, const ModuleLoad&) = default;
 };
 
-// How one argument or return value stands in the values of an event.
+// How one argument or return value stands in the values of an event: one behind the other, without
+// padding, little-endian.
 struct ValueFormat {
   enum class Kind : uint8_t {
     kSigned,
