@@ -35,10 +35,23 @@ enum class StubKind : uint8_t {
 //
 //   stub   push function; call [enter]      the return address moves to the shadow stack …
 //          lea rsp, [rsp+16]; call body     … and the function is called from here, so that the
-//   back   …call [leave]…                   processor's own return prediction stays right
+//   back   lea rsp, [rsp-8]; call [leave]   processor's own return prediction stays right
 //          ret
 //   pass   lea rsp, [rsp+8]                 not recorded: the function is entered as if nothing
 //   were body   copy of the original; jmp behind it
+//
+// kFramedCall, which is no longer at the function's entry: enter_framed writes `back` to rbp + 8.
+//
+//   stub   push function; call [enter_framed]; jmp pass
+//   back   lea rsp, [rsp-8]; call [leave]; ret
+//   pass   lea rsp, [rsp+8]
+//   body
+//
+// The others do not record: call [before_unwind] or [after_catch], then body.
+//
+// A function that returns twice must have no stub of the first two kinds: setjmp, getcontext,
+// vfork. (Where it has one all the same, its second return finds its way as long as the thread has
+// made no deeper calls in between.)
 [[nodiscard]] size_t StubHeadLength(StubKind kind);
 // What a stub takes at most.
 inline constexpr size_t kMaxStubLength = 192;
@@ -51,7 +64,8 @@ inline constexpr size_t kMaxStubLength = 192;
                                                                            ByteView copy,
                                                                            bool falls_through);
 
-// Where a patched function returns to, in its stub; what `place` of its OpenCall holds.
+// Where a patched function returns to, in its stub; what `place` of its OpenCall holds. 0 for kinds
+// that record no call.
 [[nodiscard]] Avma ReturnPoint(StubKind kind, Avma stub);
 
 }  // namespace stackreel::agent

@@ -22,7 +22,7 @@
 namespace stackreel::tracedata {
 
 inline constexpr uint64_t kAgentMagic = 0x31746e6761727473;  // "stragnt1"
-inline constexpr uint32_t kAgentVersion = 1;
+inline constexpr uint32_t kAgentVersion = 2;
 
 inline constexpr uint64_t kAgentCodeSize = 64 << 10;
 
@@ -31,14 +31,20 @@ inline constexpr uint64_t kAgentCodeSize = 64 << 10;
 struct OpenCall {
   uint64_t place = 0;           // 0: none (any more)
   uint64_t return_address = 0;  // true one, or a stub's: a tail call was made
+  uint64_t return_point = 0;    // the stub's address that stands at `place`
   uint64_t start = 0;           // ticks
-  uint32_t function = 0;        // with kAnnounced
+  uint32_t function = 0;        // with the bits below
   uint32_t reserved = 0;
 };
-static_assert(sizeof(OpenCall) == 32);
+static_assert(sizeof(OpenCall) == 40);
 inline constexpr uint32_t kAnnounced = uint32_t{1} << 31;  // its kEntry was written
+// An unwinder is at work: the true return address stands at `place` for now.
+inline constexpr uint32_t kRestored = uint32_t{1} << 30;
+inline constexpr uint32_t kLeftBit = uint32_t{1} << 29;  // its kLeft was written
 
 inline constexpr uint32_t kOpenCalls = 2048;  // of one thread
+// Of one thread, that may have been left or may be a fiber's that comes back; a power of two.
+inline constexpr uint32_t kParkedCalls = 2048;
 inline constexpr uint32_t kThreadSlots = 1024;
 inline constexpr uint32_t kDirectoryEntries = 4 * kThreadSlots;  // a power of two
 
@@ -46,21 +52,29 @@ inline constexpr uint32_t kDirectoryEntries = 4 * kThreadSlots;  // a power of t
 // reads it, and writes it only while the process is stopped and `busy` is 0.
 struct ThreadSlot {
   uint64_t thread_pointer = 0;
-  uint32_t tid = 0;  // 0: the slot is free
+  uint32_t tid = 0;       // 0: the slot is free
+  uint32_t sequence = 0;  // of its next chunk
   // The stack pointer of whoever changes the slot now: a signal handler that finds it set records
   // nothing; who finds it set below its own stack pointer came there by siglongjmp, and clears it.
-  uint32_t pad = 0;
   uint64_t busy = 0;
-  uint64_t top = 0;    // address of the OpenCall that the next call gets; calls[0] is a sentinel
-  uint64_t limit = 0;  // address behind the last
-  uint64_t chunk = 0;  // address of the ChunkHeader it writes to; 0: none
-  uint64_t write = 0;  // address of the next word
-  uint64_t write_limit = 0;  // none is written at or behind it: the longest event still fits
+  // Address of the OpenCall that the next call gets. calls[0] is a sentinel with the highest place.
+  // From there on places fall, but for equal ones (a tail call), 0 (ended out of turn), and calls
+  // of a signal handler on a stack of its own.
+  uint64_t top = 0;
+  uint64_t limit = 0;        // address behind the last; 0 while `unwinding`
+  uint64_t write = 0;        // address of the next word
+  uint64_t write_limit = 0;  // none is written at or behind it: kEntry of all open calls still fits
   uint64_t base = 0;         // ticks that times are counted from
-  uint32_t sequence = 0;     // of its next chunk
+  uint64_t chunk = 0;        // address of the ChunkHeader it writes to; 0: none
+  uint64_t chunk_words = 0;  // address of its first word
+  uint64_t unwinding = 0;    // place of the unwinder's call: until a call at or above it
+  uint64_t no_chunk_at = 0;  // PoolHeader::freed when none was free, + 1; 0: one was found
+  uint32_t parked_used = 0;  // of parked
   uint32_t lost[kLossReasons] = {};  // not yet told of by a kLost
-  uint32_t reserved[25] = {};
+  uint32_t reserved[3] = {};
   OpenCall calls[kOpenCalls];
+  // Hashed by place, those of one place in the order of their starts; place 1: none any more.
+  OpenCall parked[kParkedCalls];
 };
 static_assert(offsetof(ThreadSlot, calls) % 64 == 0);
 
@@ -77,11 +91,12 @@ enum class OnFull : uint32_t { kBlock = 0, kDrop = 1 };
 inline constexpr uint32_t kNoTidOffset = ~uint32_t{0};
 
 // Written by the tracer before the agent runs, and later only while the process is stopped, but for
-// what is marked atomic.
+// what is marked atomic. `recording` must stay 0 until fs:0 is the thread pointer in each thread
+// that may call a patched function.
 struct AgentControl {
   uint64_t magic = kAgentMagic;
   uint32_t version = kAgentVersion;
-  uint32_t pid = 0;         // of the process whose memory this is; the agent corrects it after fork
+  uint32_t pid = 0;         // of the process, as it sees itself; the agent corrects it after fork
   uint32_t tracer_pid = 0;  // 0: detached
   // Where the C library keeps a thread's id, from the thread pointer (fs:0); kNoTidOffset if that
   // is not known: then the agent asks the kernel at each call.
@@ -97,28 +112,51 @@ struct AgentControl {
   std::atomic<uint32_t> slot_lock = 0;            // held while a slot is taken or given back
   uint32_t slots_used = 0;                        // slots below this number have been in use
   std::atomic<uint64_t> lost[kLossReasons] = {};  // of threads without a slot
-  uint64_t reserved[32] = {};
+  std::atomic<uint64_t> trap_table = 0;           // address of a TrapTable; 0: none
+  // What the program wants done about SIGTRAP, as the kernel's sigaction has it.
+  uint64_t program_trap_handler = 0;
+  uint64_t program_trap_flags = 0;
+  uint64_t program_trap_mask = 0;
+  uint32_t fork_generation = 0;  // the agent raises it in a forked child
+  // 1: the agent has set the fork mark. It does so before it takes the first slot.
+  std::atomic<uint32_t> fork_mark_set = 0;
+  // PoolHeader::freed when a second went by without a free chunk, + 1: nobody waits until it rises.
+  std::atomic<uint64_t> gave_up_at = 0;
+  uint64_t reserved[24] = {};
 };
 static_assert(sizeof(AgentControl) <= 4096);
 inline constexpr uint64_t kControlSize = 4096;
-inline constexpr uint64_t kDirectorySize = kDirectoryEntries * sizeof(DirectoryEntry);
+// Behind the entries, in a page of its own, lies the fork mark: a uint32_t. The kernel clears mark
+// and directory in a forked child (MADV_WIPEONFORK, set by the agent), which thereby knows that its
+// memory is a copy; a vfork child shares it and finds them as they were.
+inline constexpr uint64_t kForkMarkOffset = kDirectoryEntries * sizeof(DirectoryEntry);
+inline constexpr uint64_t kDirectorySize = kForkMarkOffset + 4096;
 inline constexpr uint64_t kSlotsSize = kThreadSlots * sizeof(ThreadSlot);
 inline constexpr uint64_t kPrivateSize = kControlSize + kDirectorySize + kSlotsSize;
 inline constexpr uint64_t kAgentSize = kAgentCodeSize + kPrivateSize;
+
+// Followed by its entries, patch::TrapEntry by address. Immutable once its address is stored.
+struct TrapTable {
+  uint64_t entries = 0;
+};
 
 // The pool.
 enum class ChunkState : uint32_t {
   kFree = 0,
   kOwned = 1,  // a thread writes to it
-  kFull = 2,   // no thread does any more: the tracer takes it, and makes it free
+  kFull = 2,   // no thread does any more: the tracer takes it, sets used to 0, and makes it free
 };
 
 struct ChunkHeader {
   std::atomic<uint32_t> state = 0;  // ChunkState
-  std::atomic<uint32_t> used = 0;   // bytes of whole events; rises as they are written
-  uint64_t base = 0;                // ticks
+  // Bytes of whole events; rises as they are written. While it is 0, what follows counts for
+  // nothing.
+  std::atomic<uint32_t> used = 0;
+  uint64_t base = 0;  // ticks
   uint32_t pid = 0, tid = 0;
-  uint32_t sequence = 0;  // of this thread, from 0; a gap means chunks that were dropped
+  // Of this thread, from 0. A gap means that events were dropped: ends too, so that all open calls
+  // get a kEntry again.
+  uint32_t sequence = 0;
   // Of the process that wrote it: a child has another than its parent.
   uint32_t fork_generation = 0;
   uint64_t reserved[4] = {};
