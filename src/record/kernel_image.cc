@@ -124,7 +124,13 @@ Result<KernelImage> ReadKernelImage(const KernelFolders& folders) {
     if (name == "_text") text = address;
     if (name == "_stext") stext = address;
     if (name == "_etext") etext = address;
+    constexpr std::string_view kBpf = "\t[bpf]";
+    if (address != 0 && name.ends_with(kBpf)) {
+      name.remove_suffix(kBpf.size());
+      kernel.bpf_symbols.push_back({address, std::string(name)});
+    }
   });
+  std::ranges::stable_sort(kernel.bpf_symbols, {}, &KernelSymbol::address);
   kernel.text_start = text != 0 ? text : stext;
   kernel.text_end = std::max(etext, kernel.text_start);
   kernel.reference_symbol = text != 0 ? "_text" : "_stext";

@@ -202,13 +202,21 @@ Status RoundProcessor::Synthesize() {
     }
     return EmitSynthesized(copy);
   };
-  TRY(SynthesizeKernel(kernel_, emit));
+  TRY(EmitKernel(emit));
   const std::vector<uint32_t> pids = options_.all_processes ? os::ListProcesses() : options_.pids;
   const ProcessFacts wanted = {options_.data_mappings, os::LearnPointerAuthentication()};
   for (const uint32_t pid : pids) TRY(SynthesizeProcess(pid, wanted, build_ids_, emit));
   TRY(EmitGroups(pids, emit));
   TRY(file_->WriteRecord(MakeRecord(RecordType::kFinishedInit, 0, perfdata::FinishedInit())));
   return file_->EndRound();
+}
+
+// The kernel, its modules and the BPF programs as they are now. Programs that this user may not see
+// are in nobody's samples of his either.
+Status RoundProcessor::EmitKernel(const EmitRecord& emit) const {
+  TRY(SynthesizeKernel(kernel_, emit));
+  const auto programs = os::ReadBpfPrograms();
+  return programs ? SynthesizeBpf(kernel_, *programs, emit) : Status();
 }
 
 // Namespaces and control groups as they are now.
@@ -225,7 +233,7 @@ Status RoundProcessor::EmitSnapshot() {
   const EmitRecord emit = [this](const perfdata::Record& record) {
     return file_->WriteRecord(record);
   };
-  TRY(SynthesizeKernel(kernel_, emit));
+  TRY(EmitKernel(emit));
   std::vector<uint32_t> pids;
   const std::lock_guard lock(tasks_mutex_);
   for (const auto& [tid, task] : tasks_) {

@@ -115,6 +115,7 @@ class RoundProcessor {
   void AddVdsoBuildId(std::span<uint8_t> record);
   Status EmitSynthesized(const perfdata::Record& record);
   Status EmitSnapshot();
+  Status EmitKernel(const EmitRecord& emit) const;
   Status EmitGroups(const std::vector<uint32_t>& pids, const EmitRecord& emit) const;
   Status SwitchIfDue();
   Status CloseFile();

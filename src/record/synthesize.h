@@ -11,6 +11,7 @@
 
 #include "base/build_id.h"
 #include "base/error.h"
+#include "os/bpf_programs.h"
 #include "os/pointer_authentication.h"
 #include "perfdata/record.h"
 
@@ -67,11 +68,16 @@ struct KernelModule {
   std::string path;  // of the .ko file; "[name]" if there is none
   std::optional<BuildId> build_id;
 };
+struct KernelSymbol {
+  uint64_t address = 0;
+  std::string name;
+};
 struct KernelImage {
   uint64_t text_start = 0, text_end = 0;  // _text or _stext, and _etext
   std::string reference_symbol;           // "_text" or "_stext"
   std::optional<BuildId> build_id;
   std::vector<KernelModule> modules;
+  std::vector<KernelSymbol> bpf_symbols;  // what kallsyms puts into "[bpf]", by address
 };
 struct KernelFolders {
   std::string proc = "/proc";
@@ -80,6 +86,10 @@ struct KernelFolders {
 };
 Result<KernelImage> ReadKernelImage(const KernelFolders& folders = {});
 Status SynthesizeKernel(const KernelImage& kernel, const EmitRecord& emit);
+// KSYMBOL of each function of these programs, BPF_EVENT of each program, and KSYMBOL of the
+// trampolines and dispatchers that kallsyms names.
+Status SynthesizeBpf(const KernelImage& kernel, const std::vector<os::BpfProgram>& programs,
+                     const EmitRecord& emit);
 
 // The build-id in the bytes of a notes file (/sys/kernel/notes, /sys/module/M/notes/…).
 std::optional<BuildId> BuildIdOfNotes(ByteView notes);

@@ -231,6 +231,41 @@ TEST_F(KernelImageTest, HiddenAddressesGiveNoKernel) {
   EXPECT_TRUE(collector.records.empty());
 }
 
+TEST_F(KernelImageTest, BpfProgramsHaveTheNamesOfKallsyms) {
+  Put("proc/kallsyms",
+      "ffffffff81000000 T _text\n"
+      "ffffffffc0002000 t bpf_trampoline_77\t[bpf]\n"
+      "ffffffffc0001000 t bpf_prog_0102030405060708_main\t[bpf]\n"
+      "ffffffffc0002100 t bpf_dispatcher_xdp\t[bpf]\n");
+  const auto kernel = ReadKernelImage(folders_);
+  ASSERT_TRUE(kernel.has_value());
+  os::BpfProgram program;
+  program.id = 9;
+  program.tag = {1, 2, 3, 4, 5, 6, 7, 8};
+  program.name = "cut_off_name";
+  program.code = {{0xffffffffc0001000, 100}, {0xffffffffc0003000, 20}};
+  Collector collector;
+  ASSERT_TRUE(SynthesizeBpf(*kernel, {program}, collector.Emit()).has_value());
+  ASSERT_EQ(collector.records.size(), 5u);
+  const auto symbol = [&](size_t i) {
+    return std::get<perfdata::Ksymbol>(collector.records[i].body);
+  };
+  EXPECT_EQ(symbol(0), (perfdata::Ksymbol{.addr = 0xffffffffc0001000,
+                                          .len = 100,
+                                          .ksym_type = 1,
+                                          .flags = 0,
+                                          .name = "bpf_prog_0102030405060708_main"}));
+  EXPECT_EQ(symbol(1).name, "bpf_prog_0102030405060708_cut_off_name");
+  const auto& event = std::get<perfdata::BpfEvent>(collector.records[2].body);
+  EXPECT_EQ(event.type, 1);
+  EXPECT_EQ(event.id, 9u);
+  EXPECT_EQ(event.tag, program.tag);
+  EXPECT_EQ(symbol(3).name, "bpf_trampoline_77");
+  EXPECT_EQ(symbol(3).len, 0x100u);
+  EXPECT_EQ(symbol(4).addr, 0xffffffffc0002100u);
+  EXPECT_EQ(symbol(4).len, 0xf00u);
+}
+
 TEST(SynthesizeNamespaces, AreThoseOfProc) {
   Collector collector;
   const auto pid = static_cast<uint32_t>(getpid());
