@@ -23,10 +23,10 @@ struct TraceClock {
 };
 
 struct TraceHost {
-  std::string command_line;  // of the program
-  std::string host_name;
-  std::string kernel;
-  std::string cpu;
+  std::string command_line = {};  // of the program
+  std::string host_name = {};
+  std::string kernel = {};
+  std::string cpu = {};
   uint32_t cpus = 0;
   uint64_t memory_bytes = 0;
   friend bool operator==(const TraceHost&, const TraceHost&) = default;
@@ -34,8 +34,8 @@ struct TraceHost {
 
 struct TraceModule {
   uint32_t id = 0;
-  std::string path;
-  BuildId build_id;
+  std::string path = {};
+  BuildId build_id = {};
   friend bool operator==(const TraceModule&, const TraceModule&) = default;
 };
 
@@ -44,7 +44,7 @@ struct ModuleLoad {
   uint32_t pid = 0;
   uint32_t module = 0;
   uint64_t ticks = 0;
-  Avma start, end;    // of all its segments
+  Avma start = {}, end = {};    // of all its segments
   uint64_t bias = 0;  // avma - svma
   friend bool operator==(const ModuleLoad&, const ModuleLoad&) = default;
 };
@@ -64,25 +64,25 @@ struct ValueFormat {
   };
   Kind kind = Kind::kSigned;
   uint8_t bytes = 8;  // 1, 2, 4, 8, 16; of no meaning for kString
-  std::string name;   // of the parameter; may be empty
+  std::string name = {};   // of the parameter; may be empty
   friend bool operator==(const ValueFormat&, const ValueFormat&) = default;
 };
 
 struct TraceFunction {
   uint32_t id = 0;  // as events have it
   uint32_t module = 0;
-  Svma svma;
+  Svma svma = {};
   uint64_t size = 0;
-  std::string name;  // as the symbol table has it, mangled
-  std::vector<ValueFormat> arguments;
-  std::vector<ValueFormat> returns;  // one, or none
+  std::string name = {};  // as the symbol table has it, mangled
+  std::vector<ValueFormat> arguments = {};
+  std::vector<ValueFormat> returns = {};  // one, or none
   friend bool operator==(const TraceFunction&, const TraceFunction&) = default;
 };
 
 struct TraceThread {
   uint32_t index = 0;  // as chunks have it: a thread id that is used again is another index
   uint32_t pid = 0, tid = 0;
-  std::string comm;
+  std::string comm = {};
   friend bool operator==(const TraceThread&, const TraceThread&) = default;
 };
 
@@ -94,7 +94,7 @@ struct ProcessFork {
 struct ProcessExec {
   uint64_t ticks = 0;
   uint32_t pid = 0;
-  std::string path;
+  std::string path = {};
   friend bool operator==(const ProcessExec&, const ProcessExec&) = default;
 };
 struct ProcessExit {
@@ -110,14 +110,14 @@ struct PatchEvent {
   uint32_t pid = 0;
   Action action = Action::kPatched;
   uint32_t function = 0;
-  std::string reason;  // kDeferred, kRefused
+  std::string reason = {};  // kDeferred, kRefused
   friend bool operator==(const PatchEvent&, const PatchEvent&) = default;
 };
 
 // Calls that were not recorded, beyond what events tell of.
 struct TraceLoss {
   uint32_t pid = 0;
-  std::string reason;
+  std::string reason = {};
   uint64_t calls = 0;  // 0: it is not known how many
   friend bool operator==(const TraceLoss&, const TraceLoss&) = default;
 };

@@ -1,0 +1,231 @@
+#include "tracedata/trace_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tracedata/event_order.h"
+#include "tracedata/fake_trace.h"
+#include "tracedata/one_of_each.h"
+
+namespace stackreel::tracedata {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string TextOf(const std::vector<FakeEvent>& events) {
+  std::string text;
+  for (const FakeEvent& event : events) {
+    text += event.kind == EventKind::kEntry  ? "+"
+            : event.kind == EventKind::kExit ? "-"
+            : event.kind == EventKind::kLeft ? "~"
+                                             : "!";
+    text += std::to_string(event.function) + "@" + std::to_string(event.ticks) + " ";
+  }
+  return text;
+}
+
+class RandomTrace : public testing::TestWithParam<size_t> {};
+
+TEST_P(RandomTrace, IsReadAsItWasMade) {
+  const size_t limit = GetParam();
+  for (uint32_t seed = 0; seed < 40; ++seed) {
+    FakeTrace trace;
+    auto writer = TraceWriter::Begin(trace.calls, trace.facts, 1);
+    for (uint32_t id = 0; id < 10; ++id) (void)writer->Add(TraceFunction{.id = id, .name = "f"});
+    std::vector<std::vector<FakeEvent>> runs;
+    std::vector<ChunkBuilder> builders;
+    for (uint32_t thread = 0; thread < 3; ++thread) {
+      (void)writer->Add(TraceThread{.index = thread, .pid = 1, .tid = thread});
+      runs.push_back(RandomRun(seed * 3 + thread, 3000));
+      builders.emplace_back(*writer, thread, limit);
+    }
+    for (uint32_t thread = 0; thread < 3; ++thread) WriteRun(runs[thread], builders[thread]);
+    for (ChunkBuilder& builder : builders) ASSERT_TRUE(builder.Flush());
+    ASSERT_TRUE(writer->Flush());
+    auto source = trace.Open();
+    ASSERT_TRUE(source);
+    for (uint32_t thread = 0; thread < 3; ++thread) {
+      const std::vector<FakeEvent> found = ReadRun(**source, thread);
+      ASSERT_EQ(TextOf(found), TextOf(runs[thread])) << seed << " " << limit;
+      ASSERT_EQ(found, runs[thread]);
+    }
+    EXPECT_TRUE((*source)->counters().values().empty());
+    EXPECT_EQ((*source)->damage(), "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(ChunkSizes, RandomTrace, testing::Values(64, 500, 4096, 65536));
+
+TEST(EventOrder, EntriesOfOpenCallsMayStandAtTheChunksEnd) {
+  // As an agent writes it: g and h returned inside f, which is still open.
+  ByteWriter words(Endian::kLittle);
+  const auto put = [&](EventKind kind, uint32_t function, uint32_t a, uint32_t b = 0) {
+    words.U32(EventHead(kind, function));
+    words.U32(a);
+    if (EventWords(kind) == 3) words.U32(b);
+  };
+  put(EventKind::kCall, 2, 20, 5);
+  put(EventKind::kEntry, 4, 32);  // it has arguments, were they kept
+  put(EventKind::kCall, 5, 33, 1);
+  put(EventKind::kExit, 4, 36);
+  put(EventKind::kCall, 3, 30, 10);
+  put(EventKind::kEntry, 9, 5);
+  put(EventKind::kEntry, 1, 10);
+  Counters counters;
+  std::vector<OrderedEvent> out;
+  EventOrder().Append(words.view(), 1000, out, counters);
+  std::vector<FakeEvent> events;
+  for (const OrderedEvent& event : out) {
+    events.push_back({.kind = event.kind(), .ticks = event.ticks, .function = event.function()});
+  }
+  EXPECT_EQ(TextOf(events),
+            "+9@1005 +1@1010 +2@1020 -2@1025 +3@1030 +4@1032 +5@1033 -5@1034 -4@1036 -3@1040 ");
+  EXPECT_TRUE(counters.values().empty());
+}
+
+TEST(EventOrder, OverlappingCallsAreCountedAndMovedIntoEachOther) {
+  ByteWriter words(Endian::kLittle);
+  for (const uint32_t word : {EventHead(EventKind::kCall, 1), 10u, 10u,
+                              EventHead(EventKind::kCall, 2), 5u, 20u,   // 5 … 25
+                              EventHead(EventKind::kCall, 3), 22u, 8u})  // 22 … 30
+    words.U32(word);
+  Counters counters;
+  std::vector<OrderedEvent> out;
+  EventOrder().Append(words.view(), 0, out, counters);
+  EXPECT_EQ(out.size(), 6u);
+  EXPECT_EQ(counters.Get("tracedata.bad_nesting"), 1u);
+}
+
+TEST(EventOrder, AnEventThatMakesNoSenseEndsTheChunk) {
+  for (const std::vector<uint32_t>& bad :
+       {std::vector<uint32_t>{7u << kKindShift, 1, 1},                         // no such kind
+        std::vector<uint32_t>{EventHead(EventKind::kCall, 1), 1},              // cut
+        std::vector<uint32_t>{EventHead(EventKind::kCall, 1, true), 1, 1, 0},  // no values there
+        std::vector<uint32_t>{EventHead(EventKind::kEntry, 1, true), 1, 400, 1},
+        std::vector<uint32_t>{EventHead(EventKind::kEntry, 1, true), 1, 0xffffffff},
+        std::vector<uint32_t>{EventHead(EventKind::kLost, 99), 1, 1}}) {
+    ByteWriter words(Endian::kLittle);
+    for (const uint32_t word : {EventHead(EventKind::kCall, 1), 10u, 10u}) words.U32(word);
+    for (const uint32_t word : bad) words.U32(word);
+    Counters counters;
+    std::vector<OrderedEvent> out;
+    EventOrder().Append(words.view(), 0, out, counters);
+    EXPECT_EQ(out.size(), 2u);
+    EXPECT_EQ(counters.Get("tracedata.bad_event"), 1u);
+  }
+}
+
+FakeTrace SmallTrace() {
+  FakeTrace trace;
+  auto writer = TraceWriter::Begin(trace.calls, trace.facts, 0);
+  for (const TraceFact& fact : OneOfEachFact()) (void)writer->Add(fact);
+  ChunkBuilder builder(*writer, 0, 256);
+  for (uint32_t i = 0; i < 100; ++i) {
+    (void)builder.Enter(1000 + 10 * i, 3);
+    (void)builder.Exit(1004 + 10 * i, 3);
+  }
+  (void)builder.Flush();
+  (void)writer->Flush();
+  return trace;
+}
+
+TEST(TraceReader, EveryCutIsReadUpToThere) {
+  const FakeTrace whole = SmallTrace();
+  size_t last = 0;
+  for (size_t size = 0; size <= whole.calls.bytes().size(); ++size) {
+    FakeTrace cut;
+    (void)cut.calls.Write(ByteView(whole.calls.bytes()).first(size));
+    (void)cut.facts.Write(whole.facts.bytes());
+    auto source = cut.Open();
+    EXPECT_EQ(source.has_value(), size >= 32) << size;
+    if (!source) continue;
+    const size_t events = ReadRun(**source, 0).size();
+    EXPECT_GE(events, last);
+    last = events;
+    const uint64_t lost = (*source)->counters().Get("tracedata.damaged_bytes");
+    EXPECT_EQ(lost != 0, !(*source)->damage().empty());
+    if (size == whole.calls.bytes().size()) {
+      EXPECT_EQ(lost, 0u);
+    }
+  }
+  EXPECT_EQ(last, 200u);
+}
+
+TEST(TraceReader, WhatLiesBehindDamageIsRead) {
+  const FakeTrace whole = SmallTrace();
+  for (size_t at = 32; at < whole.calls.bytes().size(); ++at) {
+    std::vector<uint8_t> bytes = whole.calls.bytes();
+    bytes[at] ^= 0x11;
+    FakeTrace damaged;
+    (void)damaged.calls.Write(bytes);
+    (void)damaged.facts.Write(whole.facts.bytes());
+    auto source = damaged.Open();
+    ASSERT_TRUE(source);
+    const std::vector<FakeEvent> events = ReadRun(**source, 0);
+    // One chunk of 20 calls is gone, and where it is not the last, that is told.
+    EXPECT_GE(events.size(), 150u) << at;
+    EXPECT_LT(events.size(), 200u) << at;
+    EXPECT_NE((*source)->damage(), "") << at;
+    EXPECT_NE((*source)->counters().Get("tracedata.damaged_bytes"), 0u);
+  }
+}
+
+TEST(TraceReader, FactsBehindDamageAreRead) {
+  FakeTrace trace = SmallTrace();
+  std::vector<uint8_t> facts = trace.facts.bytes();
+  facts[32 + 60] ^= 1;
+  FakeTrace damaged;
+  (void)damaged.calls.Write(trace.calls.bytes());
+  (void)damaged.facts.Write(facts);
+  auto source = damaged.Open();
+  ASSERT_TRUE(source);
+  EXPECT_EQ(ReadRun(**source, 0).size(), 200u);
+  EXPECT_THAT((*source)->damage(), HasSubstr("facts"));
+  EXPECT_EQ((*source)->tables().functions.at(0).name, "[function 3]");
+  EXPECT_EQ((*source)->counters().Get("tracedata.unknown_function"), 1u);
+  EXPECT_EQ((*source)->counters().Get("tracedata.unknown_thread"), 1u);
+}
+
+TEST(TraceReader, AMissingChunkIsALoss) {
+  FakeTrace trace;
+  auto writer = TraceWriter::Begin(trace.calls, trace.facts, 0);
+  (void)writer->Add(TraceThread{.index = 0});
+  ByteWriter words(Endian::kLittle);
+  for (const uint32_t word : {EventHead(EventKind::kCall, 1), 10u, 10u}) words.U32(word);
+  (void)writer->Add(TraceChunk{.thread = 0, .sequence = 3, .base = 500, .words = words.view()});
+  (void)writer->Add(TraceChunk{.thread = 0, .sequence = 0, .base = 100, .words = words.view()});
+  auto source = trace.Open();
+  EXPECT_EQ(TextOf(ReadRun(**source, 0)), "+1@110 -1@120 !3@500 +1@510 -1@520 ");
+  EXPECT_EQ((*source)->counters().Get("tracedata.dropped_chunks"), 2u);
+}
+
+TEST(TraceReader, TimesNeverGoBack) {
+  FakeTrace trace;
+  auto writer = TraceWriter::Begin(trace.calls, trace.facts, 0);
+  ByteWriter words(Endian::kLittle);
+  for (const uint32_t word : {EventHead(EventKind::kCall, 1), 10u, 10u}) words.U32(word);
+  (void)writer->Add(TraceChunk{.thread = 0, .sequence = 0, .base = 500, .words = words.view()});
+  (void)writer->Add(TraceChunk{.thread = 0, .sequence = 1, .base = 100, .words = words.view()});
+  auto source = trace.Open();
+  EXPECT_EQ(TextOf(ReadRun(**source, 0)), "+1@510 -1@520 +1@520 -1@520 ");
+  EXPECT_EQ((*source)->counters().Get("tracedata.out_of_order"), 2u);
+}
+
+TEST(TraceReader, AThreadToldAgainHasItsLastName) {
+  FakeTrace trace;
+  auto writer = TraceWriter::Begin(trace.calls, trace.facts, 0);
+  (void)writer->Add(TraceThread{.index = 7, .comm = "old"});
+  (void)writer->Add(TraceThread{.index = 7, .comm = "new"});
+  (void)writer->Flush();
+  auto source = trace.Open();
+  ASSERT_EQ((*source)->tables().threads.size(), 1u);
+  EXPECT_EQ((*source)->tables().threads[0].comm, "new");
+}
+
+}  // namespace
+}  // namespace stackreel::tracedata
