@@ -44,8 +44,8 @@ struct ModuleLoad {
   uint32_t pid = 0;
   uint32_t module = 0;
   uint64_t ticks = 0;
-  Avma start = {}, end = {};    // of all its segments
-  uint64_t bias = 0;  // avma - svma
+  Avma start = {}, end = {};  // of all its segments
+  uint64_t bias = 0;          // avma - svma
   friend bool operator==(const ModuleLoad&, const ModuleLoad&) = default;
 };
 
@@ -63,8 +63,8 @@ struct ValueFormat {
     kEnumeration,  // kSigned, with names
   };
   Kind kind = Kind::kSigned;
-  uint8_t bytes = 8;  // 1, 2, 4, 8, 16; of no meaning for kString
-  std::string name = {};   // of the parameter; may be empty
+  uint8_t bytes = 8;      // 1, 2, 4, 8, 16; of no meaning for kString
+  std::string name = {};  // of the parameter; may be empty
   friend bool operator==(const ValueFormat&, const ValueFormat&) = default;
 };
 
