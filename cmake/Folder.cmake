@@ -1,6 +1,7 @@
-# stackreel_folder(NAME [DEPS ...] [PRIVATE ...])
+# stackreel_folder(NAME [DEPS ...] [PRIVATE ...] [NOT_BELOW FOLDER])
 # One folder under src/ is one static library `stackreel_NAME` of its *.cc, and one test program
 # `NAME_test` of its *_test.cc. DEPS are folders or outside targets, seen by users of the folder.
+# What lies below NOT_BELOW is built by that folder itself.
 
 add_library(stackreel_flags INTERFACE)
 target_compile_options(stackreel_flags INTERFACE
@@ -24,8 +25,11 @@ if(STACKREEL_FUZZ)
 endif()
 
 function(stackreel_folder name)
-  cmake_parse_arguments(arg "" "" "DEPS;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "" "NOT_BELOW" "DEPS;PRIVATE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  if(arg_NOT_BELOW)
+    list(FILTER sources EXCLUDE REGEX "^${CMAKE_CURRENT_SOURCE_DIR}/${arg_NOT_BELOW}/")
+  endif()
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")

@@ -71,7 +71,8 @@ struct ThreadSlot {
   uint64_t no_chunk_at = 0;  // PoolHeader::freed when none was free, + 1; 0: one was found
   uint32_t parked_used = 0;  // of parked
   uint32_t lost[kLossReasons] = {};  // not yet told of by a kLost
-  uint32_t reserved[3] = {};
+  uint32_t parked_refused = 0;
+  uint32_t reserved[2] = {};
   OpenCall calls[kOpenCalls];
   // Hashed by place, those of one place in the order of their starts; place 1: none any more.
   OpenCall parked[kParkedCalls];

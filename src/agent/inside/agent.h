@@ -1,0 +1,105 @@
+// What the parts of the agent's code know of each other. None of it allocates, takes a library's
+// lock, throws, or is interrupted by a call of its own: nothing in it is ever patched.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "tracedata/agent_memory.h"
+#include "tracedata/call_event.h"
+
+namespace stackreel::agent {
+
+using tracedata::AgentControl;
+using tracedata::ChunkHeader;
+using tracedata::DirectoryEntry;
+using tracedata::LossReason;
+using tracedata::OpenCall;
+using tracedata::PoolHeader;
+using tracedata::ThreadSlot;
+
+// agent.lds says where. Hidden, or the compiler would look for them in a table.
+#pragma GCC visibility push(hidden)
+extern "C" AgentControl agent_control;
+extern "C" DirectoryEntry agent_directory[tracedata::kDirectoryEntries];
+extern "C" ThreadSlot agent_slots[tracedata::kThreadSlots];
+extern "C" std::atomic<uint32_t> agent_fork_mark;
+#pragma GCC visibility pop
+
+inline PoolHeader& Pool() { return *reinterpret_cast<PoolHeader*>(agent_control.pool); }
+inline uint64_t Ticks() { return __builtin_ia32_rdtsc(); }
+// The word of a stack.
+inline volatile uint64_t& WordAt(uint64_t place) {
+  return *reinterpret_cast<volatile uint64_t*>(place);
+}
+
+// A place that no call has: of the sentinel, and of what was taken out of the parked ones.
+inline constexpr uint64_t kHighestPlace = ~uint64_t{0};
+inline constexpr uint64_t kTombstone = 1;
+// Tid of a slot whose thread a fork did not copy.
+inline constexpr uint32_t kNoTid = ~uint32_t{0};
+
+inline OpenCall* Top(const ThreadSlot& slot) { return reinterpret_cast<OpenCall*>(slot.top); }
+inline void SetTop(ThreadSlot& slot, const OpenCall* top) {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  __atomic_store_n(&slot.top, reinterpret_cast<uint64_t>(top), __ATOMIC_RELEASE);
+}
+inline uint64_t EndOfCalls(const ThreadSlot& slot) {
+  return reinterpret_cast<uint64_t>(slot.calls + tracedata::kOpenCalls);
+}
+inline uint32_t FunctionOf(const OpenCall& call) { return call.function & tracedata::kMaxFunction; }
+inline void Count(ThreadSlot& slot, LossReason reason) {
+  // One instruction, so that a signal handler cannot come in between.
+  __atomic_fetch_add(&slot.lost[static_cast<uint8_t>(reason)], 1, __ATOMIC_RELAXED);
+}
+
+// slots.cc
+
+// The calling thread's slot; null if it has none.
+ThreadSlot* FindSlot();
+// The same, taken if need be; null if there is none left.
+ThreadSlot* FindOrTakeSlot();
+// Makes the slot this function's (busy); false if a signal handler has interrupted someone who has
+// it. `sp` is the caller's.
+bool Seize(ThreadSlot& slot, uint64_t sp);
+inline void Release(ThreadSlot& slot) { __atomic_store_n(&slot.busy, 0, __ATOMIC_RELEASE); }
+// Whether this thread runs on its alternate signal stack, and `place` is not there.
+bool OnOtherSignalStack(uint64_t place);
+
+// chunks.cc: events. The slot is the caller's.
+
+// The call, which is still among calls[], returned at `end`.
+void WriteReturn(ThreadSlot& slot, OpenCall& call, uint64_t end);
+// The call, which is still among calls[], will not return as far as one knows.
+void WriteLeft(ThreadSlot& slot, OpenCall& call, uint64_t now);
+// Ends the thread's stream: nothing more will be written.
+void FinishStream(ThreadSlot& slot, uint64_t now);
+// Forgets chunk and sequence, so that all open calls will be announced anew.
+void ForgetChunk(ThreadSlot& slot);
+
+// parked_calls.cc
+
+// Keeps the call where FindParked finds it; false if there is no room. The caller then takes it
+// from calls[].
+bool Park(ThreadSlot& slot, const OpenCall& call);
+// The newest one with this place and return point; null if there is none.
+OpenCall* FindParked(ThreadSlot& slot, uint64_t place, uint64_t return_point);
+void Unpark(ThreadSlot& slot, OpenCall& call);
+// Parks what stands below `place` on calls[], as it was left, or its fiber was; false if there was
+// no room for something.
+bool ParkBelow(ThreadSlot& slot, uint64_t place, uint64_t now);
+
+// unwind.cc
+
+// Hijacks again what an unwinder had restored and is still there for a call at `place`.
+void HijackAgain(ThreadSlot& slot, uint64_t place, uint64_t now);
+// Whether a word can be read there; remembers the last page that could.
+class ReadablePages {
+ public:
+  bool Contains(uint64_t place);
+
+ private:
+  uint64_t page_ = kTombstone;
+};
+
+}  // namespace stackreel::agent

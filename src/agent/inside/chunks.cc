@@ -1,0 +1,265 @@
+// Events, and the chunks they go to.
+#include "agent/inside/agent.h"
+#include "agent/inside/system_call.h"
+
+namespace stackreel::agent {
+namespace {
+
+using tracedata::ChunkState;
+using tracedata::EventHead;
+using tracedata::EventKind;
+using tracedata::kAnnounced;
+
+// Behind write_limit: kEntry of every open call, and some other events.
+constexpr uint64_t kRoomForEntries = 8 * tracedata::kOpenCalls + 1024;
+// The most that one step of writing takes.
+constexpr uint64_t kLongestStep = 64;
+constexpr uint64_t kOneWait = 100'000'000;     // nanoseconds
+constexpr uint64_t kPatience = 1'000'000'000;  // without a chunk becoming free
+
+ChunkHeader& HeaderAt(uint32_t i) {
+  return *reinterpret_cast<ChunkHeader*>(agent_control.pool + tracedata::ChunkHeaderOffset(i));
+}
+
+uint64_t Nanoseconds() {
+  __kernel_timespec time = {};
+  SystemCall(__NR_clock_gettime, 1 /* CLOCK_MONOTONIC */, AddressOf(&time));
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
+}
+
+// A free chunk, now owned; null if there is none.
+ChunkHeader* TakeFree(uint64_t& words) {
+  PoolHeader& pool = Pool();
+  const uint32_t chunks = pool.chunks;
+  uint32_t i = pool.hint.load(std::memory_order_relaxed);
+  for (uint32_t n = 0; n < chunks; ++n, ++i) {
+    if (i >= chunks) i = 0;
+    ChunkHeader& header = HeaderAt(i);
+    auto state = static_cast<uint32_t>(ChunkState::kFree);
+    if (header.state.load(std::memory_order_relaxed) != state) continue;
+    if (!header.state.compare_exchange_strong(state, static_cast<uint32_t>(ChunkState::kOwned),
+                                              std::memory_order_acquire)) {
+      continue;
+    }
+    pool.hint.store(i + 1, std::memory_order_relaxed);
+    words = agent_control.pool + tracedata::ChunkOffset(chunks, i);
+    return &header;
+  }
+  return nullptr;
+}
+
+bool MayWait(uint32_t freed) {
+  return agent_control.on_full == tracedata::OnFull::kBlock && agent_control.tracer_pid != 0 &&
+         agent_control.gave_up_at.load(std::memory_order_relaxed) != uint64_t{freed} + 1;
+}
+
+// The same; waits for one if that is asked for and somebody makes chunks free.
+ChunkHeader* AwaitFree(ThreadSlot& slot, uint64_t& words) {
+  PoolHeader& pool = Pool();
+  uint32_t freed = pool.freed.load(std::memory_order_acquire);
+  if (slot.no_chunk_at == uint64_t{freed} + 1) return nullptr;
+  uint64_t since = 0;
+  while (true) {
+    if (ChunkHeader* header = TakeFree(words)) return header;
+    if (!MayWait(freed)) break;
+    const uint64_t now = Nanoseconds();
+    if (since == 0) since = now;
+    if (now - since >= kPatience) {
+      agent_control.gave_up_at.store(uint64_t{freed} + 1, std::memory_order_relaxed);
+      break;
+    }
+    const __kernel_timespec timeout = {0, static_cast<long long>(kOneWait)};
+    pool.waiting.fetch_add(1);
+    SystemCall(__NR_futex, AddressOf(&pool.freed), kFutexWait, freed, AddressOf(&timeout));
+    pool.waiting.fetch_sub(1);
+    const uint32_t after = pool.freed.load(std::memory_order_acquire);
+    if (after != freed) since = 0;
+    freed = after;
+  }
+  if (slot.no_chunk_at == 0) {
+    // What ends from now on is dropped: a gap, and open calls begin anew behind it.
+    const uint32_t gap = slot.sequence + 1;
+    ForgetChunk(slot);
+    slot.sequence = gap;
+  }
+  slot.no_chunk_at = uint64_t{freed} + 1;
+  return nullptr;
+}
+
+// Whether the reader must be told that the call is open.
+bool IsUntold(const OpenCall& call) {
+  return call.place != 0 && (call.function & (kAnnounced | tracedata::kLeftBit)) == 0;
+}
+
+bool TakeChunk(ThreadSlot& slot, uint64_t now) {
+  uint64_t words = 0;
+  ChunkHeader* header = AwaitFree(slot, words);
+  if (header == nullptr) return false;
+  uint64_t base = now;
+  for (const OpenCall* call = slot.calls + 1; call < Top(slot); ++call) {
+    if (!IsUntold(*call)) continue;
+    if (call->start < base) base = call->start;
+    break;
+  }
+  header->used.store(0, std::memory_order_relaxed);
+  header->base = base;
+  header->pid = agent_control.pid;
+  header->tid = slot.tid;
+  header->sequence = slot.sequence++;
+  header->fork_generation = agent_control.fork_generation;
+  slot.no_chunk_at = 0;
+  slot.base = base;
+  slot.chunk = AddressOf(header);
+  slot.chunk_words = words;
+  slot.write_limit = words + tracedata::kChunkSize - kRoomForEntries;
+  slot.write = words;
+  return true;
+}
+
+void Advance(ThreadSlot& slot, uint32_t words) {
+  slot.write += 4 * words;
+  auto* header = reinterpret_cast<ChunkHeader*>(slot.chunk);
+  header->used.store(static_cast<uint32_t>(slot.write - slot.chunk_words),
+                     std::memory_order_release);
+}
+void Put(ThreadSlot& slot, uint32_t head, uint32_t second) {
+  auto* words = reinterpret_cast<uint32_t*>(slot.write);
+  words[0] = head;
+  words[1] = second;
+  Advance(slot, 2);
+}
+void Put(ThreadSlot& slot, uint32_t head, uint32_t second, uint32_t third) {
+  auto* words = reinterpret_cast<uint32_t*>(slot.write);
+  words[0] = head;
+  words[1] = second;
+  words[2] = third;
+  Advance(slot, 3);
+}
+
+bool InReach(const ThreadSlot& slot, uint64_t ticks) { return (ticks - slot.base) >> 32 == 0; }
+void PutBase(ThreadSlot& slot, uint64_t ticks) {
+  Put(slot, EventHead(EventKind::kBase, 0), static_cast<uint32_t>(ticks),
+      static_cast<uint32_t>(ticks >> 32));
+  slot.base = ticks;
+}
+
+void Publish(ThreadSlot& slot) {
+  auto* header = reinterpret_cast<ChunkHeader*>(slot.chunk);
+  slot.write = 0;
+  slot.write_limit = 0;
+  slot.chunk = 0;
+  header->state.store(static_cast<uint32_t>(ChunkState::kFull), std::memory_order_release);
+  PoolHeader& pool = Pool();
+  pool.filled.fetch_add(1);
+  if (pool.tracer_waits.load() != 0) {
+    SystemCall(__NR_futex, AddressOf(&pool.filled), kFutexWake, 1);
+  }
+}
+
+// Whether a step of writing fits; a chunk that is full to its last word is exchanged.
+bool HasRoom(ThreadSlot& slot, uint64_t now) {
+  if (slot.chunk == 0) return false;
+  if (slot.write + kLongestStep <= slot.chunk_words + tracedata::kChunkSize) return true;
+  Publish(slot);
+  return TakeChunk(slot, now);
+}
+
+// kEntry of every open call that has none. Goes on in a new chunk if there are that many.
+void Announce(ThreadSlot& slot, uint64_t now) {
+  for (OpenCall* call = slot.calls + 1; call < Top(slot); ++call) {
+    if (!IsUntold(*call)) continue;
+    if (!HasRoom(slot, now)) return;
+    uint64_t start = call->start;
+    if (start < slot.base) start = slot.base;
+    if (!InReach(slot, start)) PutBase(slot, start);
+    Put(slot, EventHead(EventKind::kEntry, FunctionOf(*call)),
+        static_cast<uint32_t>(start - slot.base));
+    call->function |= kAnnounced;
+  }
+}
+
+// `ticks` as it is written; a new base is set where it is out of reach.
+uint32_t Delta(ThreadSlot& slot, uint64_t ticks) {
+  if (ticks < slot.base) return 0;
+  if (!InReach(slot, ticks)) {
+    Announce(slot, ticks);
+    if (!HasRoom(slot, ticks)) return 0;
+    if (!InReach(slot, ticks)) PutBase(slot, ticks);
+  }
+  return static_cast<uint32_t>(ticks - slot.base);
+}
+
+void TellLosses(ThreadSlot& slot, uint64_t now) {
+  for (uint8_t reason = 0; reason < tracedata::kLossReasons; ++reason) {
+    if (__atomic_load_n(&slot.lost[reason], __ATOMIC_RELAXED) == 0) continue;
+    const uint32_t time = Delta(slot, now);
+    if (!HasRoom(slot, now)) return;
+    const uint32_t count = __atomic_exchange_n(&slot.lost[reason], 0, __ATOMIC_RELAXED);
+    Put(slot, EventHead(EventKind::kLost, reason), time, count);
+  }
+}
+
+void Finish(ThreadSlot& slot, uint64_t now) {
+  TellLosses(slot, now);
+  Announce(slot, now);
+  if (slot.chunk != 0) Publish(slot);
+}
+
+// Makes sure of a chunk with room for events; false if there is none, which then is counted.
+bool Prepare(ThreadSlot& slot, uint64_t now) {
+  if (slot.chunk != 0 && slot.write >= slot.write_limit) Finish(slot, now);
+  if (slot.chunk == 0) {
+    if (!TakeChunk(slot, now)) {
+      Count(slot, LossReason::kNoSpace);
+      return false;
+    }
+    TellLosses(slot, now);
+  }
+  return slot.chunk != 0;
+}
+
+}  // namespace
+
+void WriteReturn(ThreadSlot& slot, OpenCall& call, uint64_t end) {
+  if ((call.function & tracedata::kLeftBit) != 0) return;
+  const uint64_t duration = end < call.start ? 0 : end - call.start;
+  if ((call.function & kAnnounced) == 0 &&
+      duration < agent_control.min_duration.load(std::memory_order_relaxed)) {
+    return;
+  }
+  if (!Prepare(slot, end)) return;
+  const uint32_t time = Delta(slot, end);
+  if (!HasRoom(slot, end)) return;
+  if ((call.function & kAnnounced) != 0) {
+    Put(slot, EventHead(EventKind::kExit, FunctionOf(call)), time);
+    return;
+  }
+  Put(slot, EventHead(EventKind::kCall, FunctionOf(call)),
+      static_cast<uint32_t>(call.start - slot.base), static_cast<uint32_t>(duration));
+}
+
+void WriteLeft(ThreadSlot& slot, OpenCall& call, uint64_t now) {
+  if ((call.function & tracedata::kLeftBit) != 0) return;
+  const bool prepared = Prepare(slot, now);
+  if (prepared) Announce(slot, now);
+  const uint32_t time = prepared ? Delta(slot, now) : 0;
+  call.function |= tracedata::kLeftBit;
+  if (!prepared || !HasRoom(slot, now)) return;
+  if ((call.function & kAnnounced) == 0) return;
+  Put(slot, EventHead(EventKind::kLeft, FunctionOf(call)), time);
+}
+
+void FinishStream(ThreadSlot& slot, uint64_t now) {
+  if (slot.chunk != 0) Finish(slot, now);
+}
+
+void ForgetChunk(ThreadSlot& slot) {
+  slot.chunk = 0;
+  slot.write = 0;
+  slot.write_limit = 0;
+  slot.no_chunk_at = 0;
+  slot.sequence = 0;
+  for (OpenCall* call = slot.calls + 1; call < Top(slot); ++call) call->function &= ~kAnnounced;
+}
+
+}  // namespace stackreel::agent
