@@ -1,5 +1,7 @@
 #include "anonymize/anonymize.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <deque>
 
@@ -21,9 +23,25 @@ Status CheckWhole(const perfdata::ReadEnd& read, std::string_view name, const Op
   return Fail(SalvageCures(std::move(error)));
 }
 
-// As the recording was compressed.
+// A kernel counts the events that it opens, and perf adds a billion for those it makes up. Greater
+// ids are other bytes of a damaged file, taken for ids: they stay as they are, whatever they tell.
+Status CheckIds(const std::vector<perfdata::Event>& events, std::string_view name) {
+  constexpr uint64_t kMostIds = uint64_t{1} << 40;
+  for (const perfdata::Event& event : events) {
+    for (const uint64_t id : event.ids) {
+      if (id < kMostIds) continue;
+      Error error(ErrorKind::kDamaged,
+                  fmt::format("an event has the id {:#x}, which no kernel gives", id));
+      error.file = name;
+      return Fail(std::move(error));
+    }
+  }
+  return {};
+}
+
+// As the recording was compressed, but at no level that takes zstd hundreds of megabytes to begin.
 int CompressionOf(const perfdata::Features& features) {
-  constexpr uint32_t kMaxLevel = 22;  // zstd's
+  constexpr uint32_t kMaxLevel = 12;  // of zstd's 22
   if (!features.compressed) return 0;
   return static_cast<int>(std::clamp(features.compressed->level, uint32_t{1}, kMaxLevel));
 }
@@ -77,6 +95,7 @@ Result<Outcome> Anonymize(const RereadableRecording& in, ByteSink& out, const Ke
   }
   TRY_ASSIGN(const std::unique_ptr<Collected> collected, Collect(in));
   TRY(CheckWhole(collected->read, in.name(), options));
+  TRY(CheckIds(collected->events, in.name()));
   TRY_ASSIGN(const std::unique_ptr<Remap> remap, Remap::Build(*collected, key));
 
   Outcome outcome;

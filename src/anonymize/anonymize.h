@@ -71,8 +71,9 @@ struct Outcome {
 
 // Writes all of `in`, anonymised, to `out`, in the byte order of `in`, compressed if `in` is; the
 // same `in`, `key` and options give the same bytes. Where `in` is damaged, and damage is not to be
-// salvaged, kDamaged with the offset, and what was written is not to be used. kUsage if raw data
-// is to be kept by a level that hides who is who.
+// salvaged, or an event has an id that no kernel gives, kDamaged (with the offset, if it has one),
+// and what was written is not to be used. kUsage if raw data is to be kept by a level that hides
+// who is who.
 Result<Outcome> Anonymize(const RereadableRecording& in, ByteSink& out, const Key& key,
                           const Options& options);
 

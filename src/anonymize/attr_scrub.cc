@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <concepts>
 
@@ -115,7 +116,26 @@ std::string TextScrub::Moved(std::string_view text) const {
     out += is_address ? fmt::format("{:x}", remap_.Anywhere(value)) : std::string(digits);
     i = end;
   }
+  BlotAddresses(out);
   return out;
+}
+
+// Eight bytes in either order, or the number of a page; behind a text zeros follow.
+void TextScrub::BlotAddresses(std::string& text) const {
+  constexpr uint64_t kLeast = uint64_t{1} << 32, kPage = 4096;
+  const auto is_address = [&](uint64_t value) {
+    const bool is_page = value < (uint64_t{1} << 52) && value >= kLeast / kPage;
+    return (value >= kLeast && remap_.IsOriginal(value)) ||
+           (is_page && remap_.IsOriginal(value * kPage));
+  };
+  uint64_t value = 0;  // of the eight bytes up to i, the first one in the upper bits
+  for (size_t i = 0; i < text.size() + 7; ++i) {
+    value = value << 8 | (i < text.size() ? static_cast<uint8_t>(text[i]) : 0);
+    if (i < 7 || (!is_address(value) && !is_address(std::byteswap(value)))) continue;
+    std::fill(text.begin() + static_cast<std::ptrdiff_t>(i - 7),
+              text.begin() + static_cast<std::ptrdiff_t>(std::min(i + 1, text.size())), '?');
+    value = 0x3f3f3f3f3f3f3f3f;
+  }
 }
 
 std::vector<perfdata::Event> ScrubEvents(const std::vector<perfdata::Event>& events,

@@ -36,10 +36,13 @@ class TextScrub {
   // Both must outlive it. `events`: whose breakpoint addresses are looked for as well.
   TextScrub(Remap& remap, const std::vector<perfdata::Event>& events);
   // `text` with every number moved that is, in hex, with 0x or of 8 digits or more, an address of a
-  // recorded mapping or a breakpoint's.
+  // recorded mapping or a breakpoint's. Where the bytes themselves are such an address, as no
+  // text's are, "?" stands for them.
   [[nodiscard]] std::string Moved(std::string_view text) const;
 
  private:
+  void BlotAddresses(std::string& text) const;
+
   Remap& remap_;
   std::vector<uint64_t> breakpoints_;
 };

@@ -134,6 +134,18 @@ void Remap::CollectOriginals() {
     }
   }
   Coalesce(originals_);
+  for (const bool kernel : {false, true}) {
+    const Span all = PseudonymsOf(collected_.width, kernel);
+    std::vector<Span>& ranges = pseudonym_ranges_[kernel ? 1 : 0];
+    uint64_t at = all.start;
+    for (const Span& original : originals_) {
+      if (original.end <= at || original.start >= all.end) continue;
+      if (original.start > at) ranges.push_back({at / page, original.start / page});
+      at = original.end;
+    }
+    if (at < all.end) ranges.push_back({at / page, all.end / page});
+    if (ranges.empty()) ranges.push_back({all.start / page, all.end / page});
+  }
 }
 
 Status Remap::Place(SpaceId space) {
@@ -196,16 +208,20 @@ uint64_t Remap::Pseudonym(SpaceId space, uint64_t address) {
   const Page page = {space, address / page_size};
   const auto [it, is_new] = pseudonym_pages_.try_emplace(page);
   if (is_new) {
-    const Span range = PseudonymsOf(collected_.width, space < kFirstUserSpace);
-    const uint64_t pages = range.size() / page_size;
+    const std::vector<Span>& ranges = pseudonym_ranges_[space < kFirstUserSpace ? 1 : 0];
+    uint64_t pages = 0;
+    for (const Span& range : ranges) pages += range.size();
+    const auto nth = [&](uint64_t n) {
+      auto range = ranges.begin();
+      for (; n >= range->size(); ++range) n -= range->size();
+      return range->start + n;
+    };
     const uint64_t first = pseudonyms_.Of({space, page.number}) % pages;
-    uint64_t number = range.start / page_size + first;
+    uint64_t number = nth(first);
     // Pages that are taken are stepped over, unless nearly all are.
     for (uint64_t i = 0; i < pages && taken_pages_.size() < pages / 2; ++i) {
-      number = range.start / page_size + (first + i) % pages;
-      const uint64_t at = number * page_size;
-      const bool fresh = number != page.number && !Overlaps(originals_, at, at + page_size);
-      if (fresh && taken_pages_.insert(number).second) break;
+      number = nth((first + i) % pages);
+      if (number != page.number && taken_pages_.insert(number).second) break;
     }
     it->second = number;
   }

@@ -111,6 +111,9 @@ class Remap {
   KeyedHash places_, pages_, pseudonyms_;
   std::vector<Space> spaces_;
   std::vector<Span> originals_;  // of all spaces, in whole pages, by start, none touches
+  // Numbers of the pages that pseudonyms may have, of processes and of kernels: those where nothing
+  // was mapped in any space, if there are any.
+  std::array<std::vector<Span>, 2> pseudonym_ranges_;
   std::unordered_map<Page, uint64_t, HashPage> pseudonym_pages_;
   std::unordered_set<uint64_t> taken_pages_;
   std::array<MovedPage, kMovedPages> moved_pages_;

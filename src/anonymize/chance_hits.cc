@@ -56,8 +56,8 @@ uint64_t LoadNumber(const uint8_t* bytes, size_t width, Endian endian) {
 
 std::vector<ChanceHits::Number> ChanceHits::NumbersAt(ByteView bytes,
                                                       std::span<const FieldSpan> fields,
-                                                      size_t begin, Endian endian) {
-  const size_t end = begin + kWord;
+                                                      size_t begin, size_t size, Endian endian) {
+  const size_t end = begin + size;
   size_t covered = 0;
   std::vector<Number> numbers;
   for (const FieldSpan& span : fields) {
@@ -65,8 +65,14 @@ std::vector<ChanceHits::Number> ChanceHits::NumbersAt(ByteView bytes,
     const size_t from = std::max(begin, span.begin), to = std::min(end, span.end);
     covered += to - from;
     if (IsAttr(*span.info)) {
-      if (from != begin || to != end) return {};
-      return {{&kAttr, begin - span.begin, LoadNumber(bytes.data() + begin, kWord, endian)}};
+      // Eight bytes each, from wherever they begin; the last ones may be some of those before.
+      if (span.end - span.begin < kWord) return {};
+      for (size_t at = from; at < to; at += kWord) {
+        const size_t word = std::min(at, span.end - kWord);
+        numbers.push_back(
+            {&kAttr, word - span.begin, LoadNumber(bytes.data() + word, kWord, endian)});
+      }
+      continue;
     }
     if (span.form == FieldForm::kBytes || !IsNoAddress(span.info->sensitivity)) return {};
     for (size_t at = from - ((from - span.begin) % span.width); at < to; at += span.width) {
@@ -74,12 +80,12 @@ std::vector<ChanceHits::Number> ChanceHits::NumbersAt(ByteView bytes,
       numbers.push_back({span.info, 0, LoadNumber(bytes.data() + at, span.width, endian)});
     }
   }
-  return covered == kWord ? numbers : std::vector<Number>();
+  return covered == size ? numbers : std::vector<Number>();
 }
 
 void ChanceHits::Add(const Finding& finding, ByteView bytes, std::span<const FieldSpan> fields,
-                     size_t begin, Endian endian) {
-  const std::vector<Number> numbers = NumbersAt(bytes, fields, begin, endian);
+                     size_t begin, size_t size, Endian endian) {
+  const std::vector<Number> numbers = NumbersAt(bytes, fields, begin, size, endian);
   if (numbers.empty()) return findings_.Add(finding);
   const auto [held, is_new] = held_.try_emplace({finding.record, numbers}, Held{finding, 0});
   ++held->second.count;

@@ -1,10 +1,10 @@
-// Verification kind (b): numbers that only look like addresses.
+// Verification kinds (b) and (e): numbers that only look like addresses or texts.
 //
 // A count, a cycle counter, an inode's number may be just then the size of an address of the
-// recording. It tells nothing if it stood in IN, in the same field: that is what was counted, and
-// no address ever came there. A value that IN does not have in that field, or one in a field that
-// may hold an address, text or data, is a leak. So what is found in such numbers waits until IN is
-// read once more, for the values in question only.
+// recording, and its bytes letters of a name. It tells nothing if it stood in IN, in the same
+// field: that is what was counted, and no address ever came there. A value that IN does not have in
+// that field, or one in a field that may hold an address, text or data, is a leak. So what is found
+// in such numbers waits until IN is read once more, for the values in question only.
 #pragma once
 
 #include <compare>
@@ -29,10 +29,11 @@ class ChanceHits {
              Findings& findings)
       : in_(in), pmu_names_(pmu_names), findings_(findings) {}
 
-  // Takes a finding of eight bytes at `begin` of `bytes`, of which `fields` says what they are. One
-  // that cannot be by chance is passed on at once.
+  // Takes a finding of `size` bytes at `begin` of `bytes`, of which `fields` says what they are: an
+  // address, or a text that numbers happen to spell. One that cannot be by chance is passed on at
+  // once.
   void Add(const Finding& finding, ByteView bytes, std::span<const FieldSpan> fields, size_t begin,
-           Endian endian);
+           size_t size, Endian endian);
   // So many are held that they should be resolved.
   [[nodiscard]] bool full() const { return held_.size() >= kMostHeld; }
   // Passes on those whose numbers IN has not.
@@ -55,7 +56,7 @@ class ChanceHits {
 
   // Nothing if some of the bytes are no such numbers.
   static std::vector<Number> NumbersAt(ByteView bytes, std::span<const FieldSpan> fields,
-                                       size_t begin, Endian endian);
+                                       size_t begin, size_t size, Endian endian);
   void See(ByteView bytes, std::span<const FieldSpan> fields, Endian endian);
   void SeeEvents(const perfdata::Reader& reader);
   [[nodiscard]] bool WasInIn(const std::vector<Number>& numbers) const;

@@ -77,13 +77,10 @@ uint64_t FieldTransform::Number(Sensitivity sensitivity, uint64_t value) {
 std::string FieldTransform::Text(Sensitivity sensitivity, const std::string& text) {
   switch (TreatmentOf(level_, sensitivity)) {
     case Treatment::kKeep:
-      return text;
     case Treatment::kText:
       return text_.Moved(text);
     case Treatment::kPseudonym:
-      return TreatmentOf(Level::kAddresses, sensitivity) == Treatment::kText
-                 ? text_.Moved(names_.Text(sensitivity, text))
-                 : names_.Text(sensitivity, text);
+      return text_.Moved(names_.Text(sensitivity, text));
     default:
       return "";
   }

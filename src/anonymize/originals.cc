@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <variant>
 
 #include "anonymize/build.h"  // PseudonymsOf, which is told to the world
@@ -87,6 +88,8 @@ void SeenMappings::Add(const perfdata::Record& record, uint64_t file_offset) {
     seen.pid = UINT32_MAX;
     name = symbol->name;
     seen.kernel = seen.symbol = true;
+    constexpr uint16_t kUnregister = 1;
+    seen.unregistered = (symbol->flags & kUnregister) != 0;
   } else {
     return;
   }
@@ -94,18 +97,36 @@ void SeenMappings::Add(const perfdata::Record& record, uint64_t file_offset) {
   all_.push_back(seen);
 }
 
-bool SeenMappings::Is64Bit(const perfdata::Features& features) const {
-  const std::string& arch = features.arch;
+bool SeenMappings::Is64Bit(const std::string& arch) const {
   if (!arch.empty()) {
     return arch.find("64") != std::string::npos || arch == "s390x" || arch == "alpha";
   }
   bool wide = false, narrow = false;
   for (const SeenMapping& mapping : all_) {
+    if (mapping.unregistered) continue;
     const uint64_t address = mapping.addr | (mapping.kernel_image ? mapping.pgoff : 0);
     wide = wide || address >= k4GB;
     narrow = narrow || (address != 0 && address < k4GB);
   }
   return wide || !narrow;
+}
+
+// Of arm64 readers know by the highest mapping which bits of an address are no signature's, so the
+// transform makes no address that needs more.
+AddressWidth SeenMappings::Width(const perfdata::Features& features) const {
+  AddressWidth width;
+  width.is_64_bit = Is64Bit(features.arch);
+  width.has_signatures = features.arch == "aarch64";
+  if (!width.is_64_bit || !width.has_signatures) return width;
+  constexpr unsigned kUsual = 48, kLeast = 36, kMost = 56;
+  uint64_t end = 0;
+  for (const SeenMapping& mapping : all_) {
+    if (mapping.kernel || mapping.addr >= kUpperHalf || mapping.len == 0) continue;
+    end = std::max(end, mapping.addr + std::min(mapping.len, UINT64_MAX - mapping.addr));
+  }
+  const auto bits = static_cast<unsigned>(std::bit_width(end - 1));
+  width.user_bits = end == 0 ? kUsual : std::clamp(bits, kLeast, kMost);
+  return width;
 }
 
 void OriginalValues::Add(uint64_t start, uint64_t end) {
@@ -115,15 +136,15 @@ void OriginalValues::Add(uint64_t start, uint64_t end) {
   const uint64_t low_start = std::max(start, kLowest), low_end = std::min(end, k4GB);
   if (low_start < low_end) low_.Add(low_start, low_end);
   start = std::max(start, k4GB);
-  if (start < end && is_64_bit_) ranges_.Add(start, end);
+  if (start < end && width_.is_64_bit) ranges_.Add(start, end);
 }
 
-OriginalValues::OriginalValues(const SeenMappings& in, bool is_64_bit)
-    : in_(&in), is_64_bit_(is_64_bit) {
+OriginalValues::OriginalValues(const SeenMappings& in, const AddressWidth& width)
+    : in_(&in), width_(width) {
   // Two letters and two zeros look like a multiple of 64 KB.
   constexpr uint64_t kLeastStart = uint64_t{16} << 20, kInText = 65536;
   for (const SeenMapping& mapping : in.all()) {
-    const uint64_t start = StartOf(mapping, is_64_bit);
+    const uint64_t start = StartOf(mapping, width.is_64_bit);
     const uint64_t end = mapping.addr + std::min(mapping.len, UINT64_MAX - mapping.addr);
     if (start == 0 || start >= end) continue;
     if (start >= kLeastStart && start < k4GB && start % kInText != 0) low_starts_.insert(start);
@@ -146,9 +167,9 @@ OriginalValues::OriginalValues(const SeenMappings& in, bool is_64_bit)
 
 void OriginalValues::AddMoves(const SeenMappings& in, const SeenMappings& out) {
   if (in.all().size() != out.all().size()) return;
-  const AllowedPlaces places(out, is_64_bit_);
+  const AllowedPlaces places(out, width_);
   for (size_t i = 0; i < in.all().size(); ++i) {
-    const uint64_t start = StartOf(in.all()[i], is_64_bit_);
+    const uint64_t start = StartOf(in.all()[i], width_.is_64_bit);
     if (start == 0) continue;
     // What is the address of something that did move tells nothing.
     for (const uint64_t move : {out.all()[i].addr - start, start - out.all()[i].addr}) {
@@ -162,7 +183,7 @@ void OriginalValues::AddMoves(const SeenMappings& in, const SeenMappings& out) {
 std::string OriginalValues::Describe(uint64_t value) const {
   if (in_ != nullptr) {
     for (const SeenMapping& mapping : in_->all()) {
-      const uint64_t start = StartOf(mapping, is_64_bit_) & ~(kSmallestPage - 1);
+      const uint64_t start = StartOf(mapping, width_.is_64_bit) & ~(kSmallestPage - 1);
       if (start == 0 || value < start) continue;
       const uint64_t end = mapping.addr + std::min(mapping.len, UINT64_MAX - mapping.addr);
       if (value >= end && (value - start) / kSmallestPage > (end - start) / kSmallestPage) continue;
@@ -174,9 +195,7 @@ std::string OriginalValues::Describe(uint64_t value) const {
   return "a mapping";
 }
 
-AllowedPlaces::AllowedPlaces(const SeenMappings& out, bool is_64_bit) {
-  AddressWidth width;
-  width.is_64_bit = is_64_bit;
+AllowedPlaces::AllowedPlaces(const SeenMappings& out, const AddressWidth& width) {
   for (const bool kernel : {false, true}) {
     const Span pseudonyms = PseudonymsOf(width, kernel);
     ranges_.Add(pseudonyms.start, pseudonyms.end);

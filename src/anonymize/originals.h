@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "anonymize/collect.h"
 #include "base/error.h"
 #include "base/interner.h"
 #include "perfdata/features.h"
@@ -88,6 +89,7 @@ struct SeenMapping {
   bool kernel = false;        // of a kernel's memory, the host's or a guest's
   bool kernel_image = false;  // the kernel proper: pgoff is the address of a symbol
   bool symbol = false;        // KSYMBOL
+  bool unregistered = false;  // KSYMBOL of what is no longer there
   bool anonymous = false;     // memory of a process without a file: pgoff may be an address
   uint64_t file_offset = 0;   // of the record
 
@@ -104,10 +106,12 @@ class SeenMappings {
   [[nodiscard]] std::string_view NameOf(const SeenMapping& mapping) const {
     return names_.Text(mapping.name);
   }
-  // Whether the machine has 64-bit addresses: as its name says, or else the addresses.
-  [[nodiscard]] bool Is64Bit(const perfdata::Features& features) const;
+  // How wide the machine's addresses are, see there: as its name says, or else the addresses.
+  [[nodiscard]] AddressWidth Width(const perfdata::Features& features) const;
 
  private:
+  [[nodiscard]] bool Is64Bit(const std::string& arch) const;
+
   std::vector<SeenMapping> all_;
   StringInterner names_;
 };
@@ -116,7 +120,7 @@ class SeenMappings {
 class OriginalValues {
  public:
   OriginalValues() = default;
-  OriginalValues(const SeenMappings& in, bool is_64_bit);
+  OriginalValues(const SeenMappings& in, const AddressWidth& width);
   // What each mapping moved by, if the mappings of `out` are those of `in`, one by one.
   void AddMoves(const SeenMappings& in, const SeenMappings& out);
 
@@ -142,13 +146,14 @@ class OriginalValues {
   [[nodiscard]] std::string Describe(uint64_t value) const;
   // How much is mapped below 4 GB.
   [[nodiscard]] uint64_t low_bytes() const { return low_bytes_; }
-  [[nodiscard]] bool is_64_bit() const { return is_64_bit_; }
+  [[nodiscard]] bool is_64_bit() const { return width_.is_64_bit; }
+  [[nodiscard]] const AddressWidth& width() const { return width_; }
 
  private:
   void Add(uint64_t start, uint64_t end);
 
   const SeenMappings* in_ = nullptr;
-  bool is_64_bit_ = true;
+  AddressWidth width_;
   AddressRanges ranges_, low_;
   StretchFilter filter_;  // of ranges_ and moves_
   uint64_t low_bytes_ = 0;
@@ -159,7 +164,8 @@ class OriginalValues {
 class AllowedPlaces {
  public:
   AllowedPlaces() = default;
-  AllowedPlaces(const SeenMappings& out, bool is_64_bit);
+  // `width`: of IN's machine, by which pseudonyms are chosen.
+  AllowedPlaces(const SeenMappings& out, const AddressWidth& width);
   // 0, in a mapping or one byte behind it, or a pseudonym.
   [[nodiscard]] bool Has(uint64_t address) const { return address == 0 || ranges_.Has(address); }
 

@@ -52,7 +52,7 @@ TEST(SearchBytes, FindsWhatLookingAtEveryPlaceFinds) {
   uint64_t all = 0;
   for (const std::vector<uint64_t>& starts : {near, far}) {
     const SeenMappings in = MappingsAt(starts);
-    const OriginalValues originals(in, true);
+    const OriginalValues originals(in, AddressWidth());
     EXPECT_EQ(originals.is_near(), starts.size() == near.size());
     for (int round = 0; round < 20000; ++round) {
       const std::vector<uint8_t> bytes = SomeBytes(random, starts);

@@ -309,7 +309,7 @@ Status ReadIn(const RereadableRecording& in, bool salvaged, InFacts& facts, Deny
     hidden.AddFeature(feature, bytes, reader.endian(), NrCpusOf(features));
   }
   facts.endian = reader.endian();
-  facts.originals = OriginalValues(facts.mappings, facts.mappings.Is64Bit(features));
+  facts.originals = OriginalValues(facts.mappings, facts.mappings.Width(features));
   return {};
 }
 
@@ -343,7 +343,7 @@ Result<Verdict> Verify(const RereadableRecording& in, const RereadableRecording&
                   mark ? std::string(LevelName(*mark)) : "no mark"});
   }
   facts.originals.AddMoves(facts.mappings, mappings);
-  const AllowedPlaces places(mappings, facts.originals.is_64_bit());
+  const AllowedPlaces places(mappings, facts.originals.width());
   MappingCheck(facts, mappings, places, findings).Run();
 
   std::map<uint64_t, std::string> differences;  // by sample

@@ -21,8 +21,8 @@ namespace stackreel::anonymize {
 //
 // * An address is 0 (none), a context marker of a chain, the cookie behind the deferred marker, in
 //   a mapping of OUT (or one byte behind it: a return address), or in the pseudonym range of its
-//   half (PseudonymsOf in build.h, the same in all recordings). A mapping of the kernel of which IN
-//   knew neither start nor symbol stays [0, -page).
+//   half (PseudonymsOf in build.h, the same in all recordings of one width, which is IN's). A
+//   mapping of the kernel of which IN knew neither start nor symbol stays [0, -page).
 // * Records go out in order of time, equal times in IN's order; those without a time as they come.
 //   Samples correspond one to one, in that order. Other records may be missing (payload, unknown,
 //   damaged: the report counts them), none is added but those a perfdata::Writer makes of its own.
@@ -30,8 +30,7 @@ namespace stackreel::anonymize {
 //   and another amount. Process numbers are others, one for one, but 0 and -1; files, devices and
 //   cgroups have other numbers, but 0. Of the machine no number is told.
 // * From kIdentity on texts keep the parts that are public (public_names.h): PrivateParts says
-// which
-//   are not. At kSymbols functions of modules that are not public are "f_" and ten letters.
+//   which are not. At kSymbols functions of modules that are not public are "f_" and ten letters.
 // * Endianness is IN's. IN may be a pipe's content and OUT a file, or the other way.
 // * New places of mappings and pseudonyms avoid all pages that were mapped in IN: no address of OUT
 //   is one of IN's by chance (but in 32-bit address spaces, where there may be no room).

@@ -64,7 +64,7 @@ Search::Place Search::PlaceOf(size_t begin, size_t end) const {
   }
   if (in_numbers == 0) return Place::kNoNumbers;
   if (whole) return Place::kWholeNumber;
-  return part_of_address ? Place::kExempt : Place::kStraddles;
+  return part_of_address || in_numbers < kWord ? Place::kExempt : Place::kStraddles;
 }
 
 void Search::Word(size_t offset, Endian order) {

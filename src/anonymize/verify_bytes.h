@@ -5,7 +5,8 @@
 //  * in eight bytes at any offset, in either order, of what is no number: texts, build-ids, data,
 //    padding;
 //  * in eight bytes at any offset of several numbers, in the byte order of the file, if none of
-//    those is an address, a time or a process number;
+//    those is an address, a time or a process number, and nothing else is among them: part of a
+//    text and part of a number are no value;
 //  * in hex, in what is no number: in a run of 8 to 16 digits, of any length behind 0x, or in the
 //    last 16 of a longer run.
 // A value is an address of a page that was mapped, from 4 GB on (OriginalValues::HasAddress), or

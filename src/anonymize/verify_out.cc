@@ -213,10 +213,14 @@ void OutPass::Bytes(const Piece& piece) {
                                          hit.offset,
                                          hit.value};
                 if (!hit.in_numbers) return findings_.Add(finding);
-                chance_.Add(finding, piece.bytes, fields_.spans(), hit.offset, reader_.endian());
+                chance_.Add(finding, piece.bytes, fields_.spans(), hit.offset, sizeof(uint64_t),
+                            reader_.endian());
               });
   const auto tell_text = [&](size_t offset, std::string_view text) {
-    Add(FindingKind::kText, piece, "", offset, fmt::format("\"{}\"", text));
+    const Finding finding = {
+        FindingKind::kText,         std::string(piece.name), "", piece.file_offset, offset,
+        fmt::format("\"{}\"", text)};
+    chance_.Add(finding, piece.bytes, fields_.spans(), offset, text.size(), reader_.endian());
   };
   check_.texts.Find(piece.bytes, tell_text);
   const bool has_functions = std::ranges::any_of(fields_.spans(), [](const FieldSpan& span) {
@@ -390,12 +394,13 @@ Status OutPass::AroundRecords(FileSource& source) {
   const auto places = reader_.places();
   const auto size = source.size();
   if (!size) return {};
-  if (!places) return Gap(source, 0, perfdata::kPipeHeaderSize);
+  // The magic is no recording's own, whatever it looks like.
+  if (!places) return Gap(source, sizeof(uint64_t), perfdata::kPipeHeaderSize);
   const uint64_t data = std::min(places->data_offset, *size);
   const uint64_t attrs = places->attrs_offset;
   const bool holds_attrs = attrs <= data && places->attr_size > kAttrPlace &&
                            places->attr_count <= (data - attrs) / places->attr_size;
-  TRY(Gap(source, 0, holds_attrs ? attrs : data));
+  TRY(Gap(source, sizeof(uint64_t), holds_attrs ? attrs : data));
   if (holds_attrs) {
     TRY(Attrs(source, *places));
     TRY(Gap(source, attrs + (places->attr_count * places->attr_size), data));

@@ -60,8 +60,10 @@ std::string TextOf(const ComparedFrame& frame) {
 }  // namespace
 
 void SampleDigests::Add(SampleFacts facts) {
-  if (count_ == 0) first_time_ = facts.time;
-  if (shifted_) facts.time -= first_time_;
+  const bool is_time = facts.time != 0 && facts.time != UINT64_MAX;  // others are not shifted
+  if (is_time && !has_first_time_) first_time_ = facts.time;
+  has_first_time_ = has_first_time_ || is_time;
+  if (shifted_ && is_time) facts.time -= first_time_;
   if (count_++ % kBlock == 0) blocks_.push_back(0);
   uint64_t& hash = blocks_.back();
   hash = Mix(Mix(Mix(hash, facts.event), facts.time), facts.period);

@@ -36,6 +36,7 @@ class SampleDigests {
  private:
   bool shifted_;
   uint64_t first_time_ = 0, count_ = 0;
+  bool has_first_time_ = false;
   std::vector<uint64_t> blocks_;
 };
 

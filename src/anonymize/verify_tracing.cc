@@ -31,6 +31,7 @@ void SkipFormats(ByteReader& in) {
 
 std::string WhatElseIsInTracingData(ByteView bytes) {
   static constexpr std::string_view kMagic = "\x17\x08\x44tracing";
+  if (std::ranges::all_of(bytes, [](uint8_t byte) { return byte == 0; })) return "";
   if (!AsText(bytes).starts_with(kMagic)) return "it is not TRACING_DATA";
   ByteReader head(bytes);
   head.Skip(kMagic.size());

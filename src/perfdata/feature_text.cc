@@ -366,8 +366,15 @@ Lines Describe(Feature, const FunctionNames& body) {
                       body.modules.size() + body.kernels.size())};
 }
 
-Lines Describe(Feature, const AnonymizedMark& /*body*/) {
-  return {"anonymised: addresses, and perhaps names, are not those of the recorded machine"};
+Lines Describe(Feature, const AnonymizedMark& body) {
+  constexpr auto kHidden = std::to_array<std::string_view>(
+      {"--addresses: addresses are not those of the recorded machine",
+       "--identity: addresses, users, processes, files and times are not those of the recorded "
+       "machine",
+       "--symbols: addresses, users, processes, files and times, modules and functions are not "
+       "those of the recorded machine"});
+  if (body.level >= kHidden.size()) return {fmt::format("anonymised at level {}", body.level)};
+  return {fmt::format("anonymised with {}", kHidden[body.level])};
 }
 
 Lines Describe(Feature feature, const UnknownFeature& body) {

@@ -1,0 +1,227 @@
+// What the transform makes, the verifier accepts: of odd recordings that a fuzzer has found them to
+// differ about.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "anonymize/fake_leaks.h"
+
+namespace stackreel::anonymize {
+namespace {
+
+using namespace fake;  // NOLINT(google-build-using-namespace): what tests of verification are made
+                       // of
+
+constexpr uint64_t kText = 0x555500000000;
+
+// At all levels, into files and pipes.
+void ExpectAgreement(const Bytes& in) {
+  for (const Level level : {Level::kAddresses, Level::kIdentity, Level::kSymbols}) {
+    for (const Container container : {Container::kFile, Container::kPipe}) {
+      Options options;
+      options.level = level;
+      options.container = container;
+      VerifyOptions verify;
+      verify.level = level;
+      verify.must_be_marked = true;
+      const auto verdict = VerifyBytes(in, AnonymizedBytes(in, options), verify);
+      ASSERT_TRUE(verdict) << verdict.error().ToString();
+      EXPECT_TRUE(verdict->clean()) << LevelName(level) << ":\n" << TextOf(*verdict);
+      EXPECT_GT(verdict->samples, 0);
+    }
+  }
+}
+
+std::map<uint32_t, Bytes> ArchIs(const std::string& arch, Endian endian = Endian::kLittle) {
+  return {{static_cast<uint32_t>(Feature::kArch), perfdata::EncodeString(arch, endian)}};
+}
+
+class Agreement : public testing::TestWithParam<Endian> {
+ protected:
+  // A record of words as they are.
+  [[nodiscard]] Bytes RecordOf(RecordType type, std::initializer_list<uint64_t> words) const {
+    ByteWriter out(GetParam());
+    out.U32(static_cast<uint32_t>(type));
+    out.U16(2);
+    out.U16(static_cast<uint16_t>(8 + 8 * words.size()));
+    for (const uint64_t word : words) out.U64(word);
+    return out.Take();
+  }
+  [[nodiscard]] perfdata::WriterOptions options() const { return {.endian = GetParam()}; }
+};
+INSTANTIATE_TEST_SUITE_P(Endians, Agreement, testing::Values(Endian::kLittle, Endian::kBig));
+
+// Pseudonyms need no more bits than the highest mapping does, and the verifier knows where they
+// are.
+TEST_P(Agreement, WherePseudonymsOfArm64Are) {
+  for (const unsigned bits : {33U, 36U, 37U, 39U, 42U, 47U, 48U, 52U, 56U, 60U}) {
+    Recording in({SomeEvent(perfdata::kSampleCallchain)}, options());
+    in.Map(kPid, (uint64_t{1} << bits) - 0x20000, 0x10000, 0, "/lib/libc.so");
+    const Bytes chain = Words({perfdata::kContextUser, 0x3500401000, 0x401234,
+                               perfdata::kContextKernel, 0xffff800008001234},
+                              GetParam());
+    perfdata::Sample sample;
+    sample.pid = kPid;
+    sample.ip = 0x401000;
+    sample.callchain = perfdata::U64Array(chain, GetParam());
+    in.AddSample(sample);
+    ExpectAgreement(in.Finish(ArchIs("aarch64", GetParam())));
+  }
+}
+
+TEST_P(Agreement, HowWideAMachineIsThatIsNotNamed) {
+  // A symbol that was unregistered was not seen where it is said to have been.
+  Recording in({SomeEvent(0)}, options());
+  in.Map(kPid, 0x8000, 0x4000, 0, "/bin/prog");
+  in.Add(RecordType::kKsymbol, perfdata::Ksymbol{0xffffffffc0345678, 0x100, 1, 1, "bpf_prog_1"});
+  in.SampleAt(kPid, 0x8100);
+  in.SampleAt(kPid, 0x70000000);
+  ExpectAgreement(in.FinishWithoutFeatures());
+}
+
+// What is no time is not shifted, wherever it stands.
+TEST_P(Agreement, SamplesWithoutATime) {
+  const uint64_t tid = uint64_t{kPid} << 32 | kPid;
+  for (const uint64_t no_time : {uint64_t{0}, UINT64_MAX}) {
+    Recording in({SomeEvent(0)}, options());
+    in.Map(kPid, kText, 0x4000, 0, "/bin/prog");
+    for (const uint64_t time : {no_time, uint64_t{1000}, no_time, uint64_t{2000}}) {
+      in.AddBytes(RecordOf(RecordType::kSample, {100, kText + 1, tid, time}));
+    }
+    ExpectAgreement(in.Finish());
+  }
+}
+
+// A name that is hidden may be what numbers look like that stay.
+TEST_P(Agreement, NamesThatAreSpeltByNumbers) {
+  Recording in({SomeEvent(perfdata::kSamplePeriod | perfdata::kSampleWeight)}, options());
+  in.Map(kPid, kText, 0x4000, 0, "/opt/" + std::string(12, '\xff'));
+  in.Map(kPid, kText + 0x10000, 0x4000, 0, "/opt/secretary");
+  in.Add(RecordType::kMmap2, perfdata::Mmap2{kPid,
+                                             kPid,
+                                             kText + 0x20000,
+                                             0x1000,
+                                             0,
+                                             0,
+                                             0,
+                                             0,
+                                             UINT64_MAX,
+                                             {},
+                                             UINT32_MAX,
+                                             UINT32_MAX,
+                                             "/bin/prog"});
+  perfdata::Sample sample;
+  sample.pid = sample.tid = kPid;
+  sample.ip = kText + 1;
+  const std::string name = "/secretary/12345";
+  sample.period = LoadUnaligned<uint64_t>(AsBytes(name).data(), GetParam());
+  sample.weight = LoadUnaligned<uint64_t>(AsBytes(name).data() + 8, GetParam());
+  in.AddSample(sample);
+  ExpectAgreement(in.Finish());
+}
+
+// Where the same text comes into such numbers, it is a leak.
+TEST_P(Agreement, ANameThatNumbersSpellOnlyInTheOutputIsFound) {
+  const std::string name = "/secretary/12345";
+  const auto recording = [&](bool spells) {
+    Recording in({SomeEvent(perfdata::kSamplePeriod | perfdata::kSampleWeight)}, options());
+    perfdata::Sample sample;
+    sample.ip = 0;
+    sample.period = spells ? LoadUnaligned<uint64_t>(AsBytes(name).data(), GetParam()) : 1;
+    sample.weight = spells ? LoadUnaligned<uint64_t>(AsBytes(name).data() + 8, GetParam()) : 1;
+    in.AddSample(sample);
+    return in.Finish();
+  };
+  VerifyOptions verify;
+  verify.denied = {"secretary"};
+  for (const bool before : {false, true}) {
+    const auto verdict = VerifyBytes(recording(before), recording(true), verify);
+    ASSERT_TRUE(verdict);
+    EXPECT_EQ(Has(*verdict, FindingKind::kText, "SAMPLE", ""), !before) << TextOf(*verdict);
+  }
+}
+
+// The bytes of a name, in either order, may be an address: no name of a file is.
+TEST_P(Agreement, NamesWhoseBytesAreAnAddress) {
+  constexpr uint64_t kKernel = 0xffffffffb4000000, kLib = 0x7f1232343000;
+  const auto swapped = [](uint64_t address) {
+    std::string text(8, 0);
+    StoreUnaligned(reinterpret_cast<uint8_t*>(text.data()), address, Endian::kBig);
+    return text;
+  };
+  std::string reversed = swapped(kKernel + 0x3c2e33);
+  std::ranges::reverse(reversed);
+  Recording in({SomeEvent(0)}, options());
+  in.MapKernel(kKernel, 0x1000000, kKernel, "[kernel.kallsyms]_text");
+  in.Map(kPid, kLib, 0x4000, 0, "/lib/libc.so");
+  uint64_t at = kText;
+  for (const std::string& name :
+       {"/opt/a" + reversed, "/opt/" + swapped(kKernel + 0x3c2e33) + "/b",
+        std::string("/opt/g542\x12\x7f"), std::string("/opt/7f1232343567"),
+        std::string("/opt/CC\x23\xf1\x07")}) {  // ends as the address, its hex, and its page do
+    in.Map(kPid, at += 0x10000, 0x1000, 0, name);
+    in.Add(RecordType::kComm, perfdata::Comm{kPid, kPid, name.substr(5)});
+  }
+  in.SampleAt(kPid, kText + 0x10001);
+  ExpectAgreement(in.Finish());
+}
+
+// "PERFILE2" and the size behind it are where something is mapped.
+TEST_P(Agreement, TheMagicOfAFileLooksLikeAnAddress) {
+  Recording in({SomeEvent(0)}, options());
+  in.Map(kPid, 0x1032454c494000, 0x1000, 0, "/lib/libc.so");
+  in.Map(kPid, 0x6832454c494000, 0x1000, 0, "/lib/libm.so");
+  in.SampleAt(kPid, 0x1032454c494652);
+  ExpectAgreement(in.Finish());
+}
+
+TEST_P(Agreement, TracingDataThatIsEmpty) {
+  Recording in({SomeEvent(0)}, options());
+  in.SampleAt(kPid, kText);
+  ExpectAgreement(in.Finish({{static_cast<uint32_t>(Feature::kTracingData), {}}}));
+}
+
+// One mapping as large as all memory leaves no page for pseudonyms that was not mapped.
+TEST_P(Agreement, PseudonymsWhereAllIsMapped) {
+  Recording in({SomeEvent(0)}, options());
+  in.Map(kPid, 0x401000, 0x400000001000, 0x1000, "/bin/prog");
+  for (uint64_t i = 0; i < 100; ++i) in.SampleAt(kPid + 1, 0x7f0000001000 + (i << 12));
+  ExpectAgreement(in.Finish());
+}
+
+// A text's end and a number's beginning.
+TEST_P(Agreement, PartsOfATextAndOfANumberAreNoValue) {
+  Recording in({SomeEvent(0)}, options());
+  in.Map(kPid, 0x000a00007878000, 0x1000, 0, "/lib/libc.so");
+  in.Map(kPid, 0x0000787878780000, 0x1000, 0, "/lib/libm.so");
+  for (const char* name : {"xx", "xxx", "xxxx", "xxxxx", "xxxxxx", "xxxxxxx"}) {
+    in.Add(RecordType::kComm, perfdata::Comm{kPid, kPid, name});
+  }
+  in.SampleAt(kPid, kText);
+  ExpectAgreement(in.Finish());
+}
+
+// The place of an event's ids in a damaged file may be anywhere: they would go out as they are.
+TEST_P(Agreement, IdsThatNoKernelGivesAreRefused) {
+  for (const auto& [id, is_good] : {std::pair{uint64_t{1} << 39, true},
+                                    {(uint64_t{1} << 30) + 1'000'000'000, true},
+                                    {kText + 8, false},
+                                    {UINT64_MAX, false}}) {
+    perfdata::Event event = SomeEvent(0, 101);
+    event.ids.push_back(id);
+    Recording in({SomeEvent(0), event}, options());
+    in.SampleAt(kPid, kText + 1);
+    const Bytes bytes = in.Finish();
+    MemorySource source(bytes);
+    MemorySink sink;
+    for (const bool salvage : {false, true}) {
+      Options some;
+      some.salvage = salvage;
+      const auto outcome = Anonymize(RereadableRecording(source), sink, SomeKey(), some);
+      EXPECT_EQ(outcome.has_value(), is_good);
+      EXPECT_TRUE(outcome || outcome.error().kind == ErrorKind::kDamaged);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stackreel::anonymize
