@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Holds recordings against what they are anonymised, by perf's report and by the verifier.
 
-usage: compare_anonymized.py STACKREEL [FILE...] [--perf PERF]
+usage: compare_anonymized.py STACKREEL [FILE...] [--perf PERF] [--swap COPY_RECORDING]
+                             [--at-most BYTES]
 
 Without FILEs the recordings of $STACKREEL_CORPUS, else of ../shared/corpus beside the repository,
-are taken; it succeeds with a word where there are none. Each is anonymised, and what comes of it
-once more, and again into a pipe; each result must pass `anonymize --verify`. Where perf is installed,
+are taken, those of no more BYTES than asked for; it exits 77, which skips a test, where there are
+none. Each is anonymised, and what comes of it once more, and again into a pipe, and at the higher
+levels; each result must pass `anonymize --verify`. So must those of a copy in the other byte order,
+which COPY_RECORDING makes. Where perf is installed,
 `perf report --sort dso,sym` must show the same samples of the same functions for all of them. An
 address that perf has no symbol for is another one afterwards, and left out here; the verifier compares
 modules and offsets.
@@ -51,6 +54,29 @@ def report_lines(perf, path, *options):
     return sorted(f"{count} {row}" for row, count in rows.items()), ""
 
 
+def check_levels(stackreel, path, folder, levels):
+    """What is wrong with the recording at these levels."""
+    problems = []
+    made = os.path.join(folder, "level")
+    for level in levels:
+        code, out, err = run([stackreel, "anonymize", path, "-o", made, "--" + level])
+        if code == 0:
+            code, out, err = run([stackreel, "anonymize", "--verify", path, made, "--" + level])
+        if code != 0:
+            problems.append(f"--{level}: exit {code}: {(out + err).strip()[:500]}")
+    return problems
+
+
+def compare_swapped(stackreel, copy_recording, path, folder):
+    """The same of a copy in the other byte order, if one can be made."""
+    swapped = os.path.join(folder, "swapped")
+    code, _, err = run([copy_recording, "--big-endian", path, swapped])
+    if code != 0:
+        return [f"it cannot be swapped: {err.strip()[:200]}"]
+    levels = ("addresses", "identity", "symbols")
+    return ["swapped: " + problem for problem in check_levels(stackreel, swapped, folder, levels)]
+
+
 def compare(stackreel, perf, path, folder):
     """What is wrong with the recording, a line each; None if it cannot be anonymised."""
     once, twice, pipe = (os.path.join(folder, name) for name in ("once", "twice", "pipe"))
@@ -69,6 +95,7 @@ def compare(stackreel, perf, path, folder):
     with open(pipe, "wb") as out:
         if subprocess.run([stackreel, "anonymize", path, "-o", "-"], stdout=out, check=False).returncode:
             problems.append("anonymize into a pipe fails")
+    problems += check_levels(stackreel, path, folder, ("identity", "symbols"))
     if perf is None or problems:
         return problems
     want, why = report_lines(perf, path)
@@ -95,15 +122,22 @@ def main():
     parser.add_argument("stackreel")
     parser.add_argument("files", nargs="*")
     parser.add_argument("--perf", default=shutil.which("perf"))
+    parser.add_argument("--swap", metavar="COPY_RECORDING")
+    parser.add_argument("--at-most", type=int, metavar="BYTES")
     args = parser.parse_args()
     files = args.files or find_corpus()
+    if args.at_most is not None:
+        files = [path for path in files if os.path.getsize(path) <= args.at_most]
     if not files:
         print("no recordings: nothing is compared")
-        return 0
-    failed = refused = 0
+        return 77
+    failed = refused = swapped = 0
     for path in files:
         with tempfile.TemporaryDirectory() as folder:
             problems = compare(args.stackreel, args.perf, path, folder)
+            if args.swap and problems is not None:
+                problems += compare_swapped(args.stackreel, args.swap, path, folder)
+                swapped += 1
         if problems is None:
             refused += 1
             print(f"{path}: damaged, not anonymised")
@@ -111,7 +145,7 @@ def main():
             failed += 1
             for problem in problems:
                 print(f"{path}: {problem}")
-    print(f"{len(files)} recordings, {refused} of them damaged: {failed} differ"
+    print(f"{len(files)} recordings, {refused} of them damaged, {swapped} swapped: {failed} differ"
           + ("" if args.perf else "; no perf is here"))
     return 1 if failed else 0
 

@@ -1,7 +1,7 @@
 // copy_recording [--pipe] [--level=N] [--decode] [--big-endian] INPUT OUTPUT
 // Reads a recording and writes it again, so that perf can be asked whether both say the same.
 // --decode takes every record apart and puts it together again instead of copying its bytes, and
-// --big-endian does so in that byte order, without the features (which are copied as bytes).
+// --big-endian does so in that byte order, the features too.
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "os/file.h"
+#include "perfdata/feature_layout.h"
+#include "perfdata/pac_mask.h"
 #include "perfdata/reader.h"
 #include "perfdata/writer.h"
 
@@ -51,7 +53,13 @@ class CopyingSink : public RecordSink {
       TRY(DecodeSample(raw, *attr, reader_.endian(), sample));
       return writer_.WriteSample(sample, raw.misc, *event);
     }
-    TRY_ASSIGN(const Record record, DecodeRecord(raw, {reader_.endian(), attr}));
+    TRY_ASSIGN(Record record, DecodeRecord(raw, {reader_.endian(), attr}));
+    // Of an update of our own the bytes are numbers, too; the writer makes those of features.
+    if (const auto* update = std::get_if<EventUpdate>(&record.body)) {
+      if (FeatureOf(*update, reader_.endian())) return {};
+      const auto mask = PacMaskOf(*update, reader_.endian());
+      if (mask) record.body = MakePacMaskUpdate(*mask, options_.writer.endian);
+    }
     return writer_.WriteRecord(record);
   }
 
@@ -60,6 +68,16 @@ class CopyingSink : public RecordSink {
   Writer& writer_;
   const Options& options_;
 };
+
+// A feature of the recording in another byte order; empty if it does not decode.
+std::vector<uint8_t> Swapped(uint32_t feature, ByteView bytes, const Reader& reader,
+                             const Options& options) {
+  const uint32_t nr_cpus = reader.features().nr_cpus ? reader.features().nr_cpus->second : 0;
+  return WithFeatureBody(feature, [&]<typename Body>() -> std::vector<uint8_t> {
+    const auto body = DecodeFeatureAs<Body>(bytes, reader.endian(), nr_cpus);
+    return body ? EncodeFeature(*body, options.writer.endian) : std::vector<uint8_t>();
+  });
+}
 
 Status Copy(const Options& options) {
   // Read once for all events and features: a pipe has them among its records.
@@ -75,9 +93,11 @@ Status Copy(const Options& options) {
              Writer::Create(*output, options.writer, first->events().events()));
   std::map<uint32_t, std::vector<uint8_t>> features = first->features().raw;
   if (options.writer.endian != first->endian()) {
+    for (auto& [feature, bytes] : features) bytes = Swapped(feature, bytes, *first, options);
+    std::erase_if(features, [](const auto& feature) { return feature.second.empty(); });
     // perf tells by HOSTNAME how wide the words of the feature bits are.
-    features = {
-        {static_cast<uint32_t>(Feature::kHostname), EncodeString("host", options.writer.endian)}};
+    features.try_emplace(static_cast<uint32_t>(Feature::kHostname),
+                         EncodeString("host", options.writer.endian));
   }
   TRY(writer->WriteEarlyFeatures(features));
   CopyingSink copying(*reader, *writer, options);
