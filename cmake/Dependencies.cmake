@@ -19,6 +19,25 @@ add_library(libiberty UNKNOWN IMPORTED)
 set_target_properties(libiberty PROPERTIES IMPORTED_LOCATION ${LIBIBERTY_LIBRARY}
                       INTERFACE_INCLUDE_DIRECTORIES ${LIBIBERTY_INCLUDE_DIR}/libiberty
                       INTERFACE_COMPILE_DEFINITIONS HAVE_DECL_BASENAME=1)
+if(STACKREEL_STATIC_LIBRARIES)
+  # Finding and binding what lies in shared libraries takes as long as all else at the start. fmt's
+  # package has no static library, and its shared one would bring libstdc++'s with it.
+  add_library(stackreel_fmt STATIC cmake/fmt.cc)
+  target_compile_definitions(stackreel_fmt PUBLIC FMT_SHARED)  # as fmt::fmt, for the same objects
+  foreach(name IN ITEMS deflate zstd sodium)
+    find_library(STACKREEL_LIB${name} lib${name}.a)
+    if(STACKREEL_LIB${name})
+      set_target_properties(PkgConfig::${name} PROPERTIES
+                            INTERFACE_LINK_LIBRARIES ${STACKREEL_LIB${name}})
+    endif()
+  endforeach()
+  find_library(STACKREEL_LIBlzma liblzma.a)
+  if(STACKREEL_LIBlzma)
+    set_target_properties(LibLZMA::LibLZMA PROPERTIES
+                          IMPORTED_LOCATION ${STACKREEL_LIBlzma}
+                          IMPORTED_LOCATION_RELEASE ${STACKREEL_LIBlzma})
+  endif()
+endif()
 if(STACKREEL_TESTS)
   find_package(GTest 1.12 REQUIRED)
   include(GoogleTest)
