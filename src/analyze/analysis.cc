@@ -241,10 +241,11 @@ void Analysis::State::BuildChunk(size_t chunk, size_t worker) {
   const size_t last = std::min(first + kChunkSamples, batch.size);
   std::vector<AnalyzedFrame>& frames = batch.chunks[chunk].frames;
   frames.clear();
+  batch.chunks[chunk].unknown.clear();
   for (size_t i = first; i < last; ++i) {
     if (i + 1 < last) builders[worker]->Prefetch(batch.samples[i + 1]);
     builders[worker]->Build(batch.samples[i], frames);
-    if (delivery.by_portions()) delivery.FindSymbols(batch, chunk, i);
+    if (delivery.finds_symbols()) delivery.FindSymbols(batch, chunk, i);
   }
   if (delivery.by_portions()) delivery.PrepareIfKnown(batch, chunk, worker);
 }

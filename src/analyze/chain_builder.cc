@@ -62,6 +62,7 @@ void ChainBuilder::Prefetch(const PendingSample& pending) const {
 
 void ChainBuilder::Build(PendingSample& pending, std::vector<AnalyzedFrame>& out) {
   pending.first_frame = out.size();
+  if (out.empty()) last_unwound_.fill({});
   user_chain_.clear();
   const bool unwind = options_.unwind && WillUnwind(pending);
   if (pending.sample.Has(perfdata::kSampleCallchain)) {
@@ -159,12 +160,45 @@ void ChainBuilder::AddUnwound(PendingSample& pending, std::vector<AnalyzedFrame>
   unwound_.clear();
   pending.user_end = unwinder_.Unwind(*input, unwound_);
   const size_t first = out.size();
-  for (const unwind::Frame& frame : unwound_) {
-    AddFrame(pending, frame.address, frame.origin, CpuMode::kUser, out);
+  Unwound& last = LastOf(sample.tid);
+  const size_t shared = SharedFrames(pending, last, out);
+  for (size_t i = 0; i + shared < unwound_.size(); ++i) {
+    AddFrame(pending, unwound_[i].address, unwound_[i].origin, CpuMode::kUser, out);
   }
+  if (shared > 0) {
+    const size_t from = last.first + last.count - shared;
+    out.resize(out.size() + shared);
+    std::copy_n(&out[from], shared, &out[out.size() - shared]);
+  }
+  last = {.tid = sample.tid,
+          .arch = pending.arch,
+          .version = pending.user.space->version(),
+          .mask = pending.mask.insn,
+          .first = first,
+          .count = unwound_.size()};
   if (*pending.user_end == unwind::StackEnd::kDumpExhausted && !user_chain_.empty()) {
+    last.count = 0;
     SpliceChain(pending, first, out);
   }
+}
+
+// How many of the outermost frames in unwound_ are those of `last`, to be made of the same maps. Of
+// code that a JIT compiler made, the same address may be another function later.
+size_t ChainBuilder::SharedFrames(const PendingSample& pending, const Unwound& last,
+                                  const std::vector<AnalyzedFrame>& out) const {
+  if (last.tid != pending.sample.tid || last.arch != pending.arch || pending.jit != nullptr ||
+      last.version != pending.user.space->version() || last.mask != pending.mask.insn) {
+    return 0;
+  }
+  const size_t most = std::min(last.count, unwound_.size());
+  size_t shared = 0;
+  while (shared < most) {
+    const unwind::Frame& frame = unwound_[unwound_.size() - 1 - shared];
+    const AnalyzedFrame& before = out[last.first + last.count - 1 - shared];
+    if (before.address != frame.address || before.origin != frame.origin) break;
+    ++shared;
+  }
+  return shared;
 }
 
 // A stack that the dump cut off goes on with the kernel's own chain. `first`: of the unwound

@@ -1,6 +1,7 @@
 // One sample → its frames: sampled address, kernel chain, user chain or unwound stack.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -58,7 +59,10 @@ class ChainBuilder {
   };
   explicit ChainBuilder(const Options& options) : options_(options) {}
 
-  // Appends the frames of `pending`, innermost first, without symbols.
+  // Appends the frames of `pending`, innermost first. They have symbols only where they were copied
+  // from frames in `out` that had: those of the stack unwound before of the same thread, which
+  // mostly differs in its innermost frames only. So `out` has the frames of earlier calls, as they
+  // were made, or is empty.
   void Build(PendingSample& pending, std::vector<AnalyzedFrame>& out);
   // Starts the loads that Build will need.
   void Prefetch(const PendingSample& pending) const;
@@ -88,6 +92,17 @@ class ChainBuilder {
   static bool FindJitCode(const PendingSample& pending, uint64_t lookup, AnalyzedFrame& frame);
   void AddFrame(const PendingSample& pending, CodeAddress address, unwind::FrameOrigin origin,
                 perfdata::CpuMode mode, std::vector<AnalyzedFrame>& out);
+  // A stack that was unwound: where in `out` its frames are.
+  struct Unwound {
+    uint32_t tid = 0;
+    unwind::Arch arch = unwind::Arch::kX86_64;
+    uint64_t version = 0;  // of the maps
+    uint64_t mask = 0;
+    size_t first = 0, count = 0;
+  };
+  Unwound& LastOf(uint32_t tid) { return last_unwound_[tid % last_unwound_.size()]; }
+  [[nodiscard]] size_t SharedFrames(const PendingSample& pending, const Unwound& last,
+                                    const std::vector<AnalyzedFrame>& out) const;
   [[nodiscard]] bool Full(const PendingSample& pending,
                           const std::vector<AnalyzedFrame>& out) const {
     return out.size() - pending.first_frame >= options_.max_frames;
@@ -99,6 +114,7 @@ class ChainBuilder {
   std::vector<unwind::Frame> unwound_;
   std::vector<uint64_t> unwound_addresses_;
   std::vector<uint64_t> user_chain_;  // of the kernel, for samples whose stack is dumped as well
+  std::array<Unwound, 8> last_unwound_;  // of threads that take turns
   uint64_t bad_chains_ = 0;
 };
 

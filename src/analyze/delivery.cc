@@ -100,11 +100,25 @@ void Delivery::CountMask(const session::PointerMask& mask) {
   ++result_.masks[last_mask_].samples;
 }
 
+// The frames that FindSymbols left.
+void Delivery::SymbolizeUnknown(Batch& batch, Chunk& chunk) {
+  for (const auto& [sample, frame] : chunk.unknown) {
+    batch.samples[sample].unresolved += Symbolize(std::span(chunk.frames).subspan(frame, 1));
+  }
+}
+
 Status Delivery::DeliverSamples(Batch& batch) {
   for (size_t i = 0; i < batch.size; ++i) {
+    Chunk& chunk = batch.chunks[i / kChunkSamples];
     const PendingSample& pending = batch.samples[i];
-    const std::span<AnalyzedFrame> frames = FramesOf(batch.chunks[i / kChunkSamples], pending);
-    const uint64_t unresolved = options_.symbolize ? Symbolize(frames) : 0;
+    const std::span<AnalyzedFrame> frames = FramesOf(chunk, pending);
+    uint64_t unresolved = 0;
+    if (finds_symbols()) {
+      if (i % kChunkSamples == 0) SymbolizeUnknown(batch, chunk);
+      unresolved = pending.unresolved;
+    } else if (options_.symbolize) {
+      unresolved = Symbolize(frames);
+    }
     if (!selector_.SelectsFrames(frames, session_, symbolizer_)) {
       ++result_.filtered;
       continue;
@@ -120,7 +134,6 @@ void Delivery::MakePortions(Batch& batch) {
   for (size_t i = 0; i < batch.chunk_count(); ++i) {
     Chunk& chunk = batch.chunks[i];
     if (chunk.portion == nullptr) chunk.portion = sink_->MakePortion(workers_);
-    chunk.unknown.clear();
     chunk.selected.clear();
     chunk.is_prepared = false;
   }
@@ -133,7 +146,7 @@ void Delivery::FindSymbols(Batch& batch, size_t chunk_index, size_t sample) cons
   Chunk& chunk = batch.chunks[chunk_index];
   const std::span<AnalyzedFrame> frames = FramesOf(chunk, pending);
   for (AnalyzedFrame& frame : frames) {
-    if (frame.module != session::kNoModule) {
+    if (frame.module != session::kNoModule && frame.symbols.empty()) {
       frame.symbols = symbolizer_.FindKnown(frame.module, LookupSvma(frame));
       if (!frame.symbols.empty() && IsToBeFoundAtItself(frame)) {
         frame.symbols = symbolizer_.FindKnown(frame.module, frame.svma);
@@ -164,9 +177,7 @@ void Delivery::Complete(Batch& batch) {
       for (const PendingSample& pending : batch.SamplesOf(i)) Count(pending, pending.unresolved);
       continue;
     }
-    for (const auto& [sample, frame] : chunk.unknown) {
-      batch.samples[sample].unresolved += Symbolize(std::span(chunk.frames).subspan(frame, 1));
-    }
+    SymbolizeUnknown(batch, chunk);
     for (const PendingSample& pending : batch.SamplesOf(i)) {
       const std::span<const AnalyzedFrame> frames = FramesOf(chunk, pending);
       if (!selector_.SelectsFrames(frames, session_, symbolizer_)) {

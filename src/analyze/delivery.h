@@ -18,7 +18,7 @@ inline constexpr size_t kChunkSamples = 16;
 
 struct Chunk {
   std::vector<AnalyzedFrame> frames;
-  // By portions only: samples that have frames whose symbols were not found before, and these.
+  // Samples that have frames whose symbols FindSymbols did not find, and these.
   std::vector<std::pair<size_t, size_t>> unknown;
   std::vector<AnalyzedSample> selected;
   std::unique_ptr<AnalysisSink::Portion> portion;
@@ -40,8 +40,9 @@ struct Batch {
   void Release();
 };
 
-// Either a batch goes to the sink sample by sample, by one thread; or by portions, in these steps,
-// of which those that are const may run for many chunks at once, while no other step runs:
+// Either a batch goes to the sink sample by sample, by one thread (DeliverSamples, after FindSymbols
+// where finds_symbols()); or by portions, in these steps, of which those that are const may run for
+// many chunks at once, while no other step runs:
 //   FindSymbols       looks for symbols among those that are known
 //   PrepareIfKnown    has the sink work a chunk out at once, if all are and none is left out
 //   Complete          finds the other symbols, selects and counts
@@ -61,6 +62,8 @@ class Delivery {
 
   void Start(AnalysisSink& sink, size_t workers);
   [[nodiscard]] bool by_portions() const { return by_portions_; }
+  // Whether FindSymbols may run: not while another thread has the sink take samples.
+  [[nodiscard]] bool finds_symbols() const { return by_portions_ || workers_ == 1; }
   // What can be said before the stack is unwound.
   bool Selects(const perfdata::Sample& sample, uint32_t event, StringInterner::Id comm) {
     return selector_.Selects(sample, event, comm, session_);
@@ -80,6 +83,7 @@ class Delivery {
   uint64_t Symbolize(std::span<AnalyzedFrame> frames);
 
  private:
+  void SymbolizeUnknown(Batch& batch, Chunk& chunk);
   AnalyzedSample Describe(const PendingSample& pending,
                           std::span<const AnalyzedFrame> frames) const;
   void Count(const PendingSample& pending, uint64_t unresolved);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "perfdata/tracing_data.h"
+#include "views/chain_text.h"
 #include "views/script_text.h"
 
 namespace stackreel::views {
@@ -63,6 +64,8 @@ struct ScriptFormatter::State {
   std::vector<std::string> dsos;                           // by module
   std::optional<perfdata::TracepointFormats> tracepoints;  // once one was met
   FrameLines lines;
+  ChainText chain;
+  std::string scratch;  // lines of a frame without symbols
 };
 
 // The address that perf prints for a frame: of frames it unwound, the last byte of the call.

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <iterator>
+#include <span>
 
 #include "base/hex_digits.h"
 #include "views/branch_text.h"
@@ -107,8 +108,9 @@ struct ScriptText {
       out += ']';
     }
   }
-  void ChainFrame(const AnalyzedFrame& frame);
-  void MakeChainLines(const AnalyzedFrame& frame, uint64_t shown);
+  void Chain(std::span<const AnalyzedFrame> frames);
+  std::string_view ChainLines(const AnalyzedFrame& frame, uint64_t shown);
+  void MakeChainLines(const AnalyzedFrame& frame, uint64_t shown, std::string& to);
   void SampledFrame(const AnalyzedFrame& frame);
   void Trace(const ScriptFormatter::State::EventFormat& format, const AnalyzedSample& sample);
   void Addr(const ScriptFormatter::State::EventFormat& format, const AnalyzedSample& sample);
@@ -172,43 +174,68 @@ void ScriptText::Addr(const ScriptFormatter::State::EventFormat& format,
   if (Has(kFieldDso)) Dso(place.module);
 }
 
-void ScriptText::ChainFrame(const AnalyzedFrame& frame) {
+namespace {
+
+ChainFrameKey KeyOf(const AnalyzedFrame& frame) {
   const bool has_offset = frame.module != session::kNoModule && !frame.kernel;
-  const uint64_t shown = (has_offset ? frame.offset.value : frame.address.avma.value) -
-                         (PrintsLookupAddress(frame) ? 1 : 0);
+  return {.symbols = frame.symbols.data(),
+          .shown = (has_offset ? frame.offset.value : frame.address.avma.value) -
+                   (PrintsLookupAddress(frame) ? 1 : 0),
+          .svma = frame.svma.value,
+          .module = frame.module};
+}
+
+}  // namespace
+
+void ScriptText::Chain(std::span<const AnalyzedFrame> frames) {
+  ChainText& chain = state.chain;
+  chain.Begin(fields);
+  size_t left = frames.size();
+  while (left > 0 && chain.Keep(KeyOf(frames[left - 1]))) --left;
+  chain.Cut();
+  while (left > 0) {
+    const ChainFrameKey key = KeyOf(frames[--left]);
+    chain.Add(key, ChainLines(frames[left], key.shown));
+  }
+  out += chain.text();
+}
+
+// The view is good until the next call.
+std::string_view ScriptText::ChainLines(const AnalyzedFrame& frame, uint64_t shown) {
   if (frame.symbols.empty()) {
-    MakeChainLines(frame, shown);
-    return;
+    state.scratch.clear();
+    MakeChainLines(frame, shown, state.scratch);
+    return state.scratch;
   }
   FrameLines::Line& line = state.lines.At(frame.symbols.data());
   if (line.symbols == frame.symbols.data() && line.shown == shown && line.fields == fields) {
-    out += line.text;
-    return;
+    return line.text;
   }
-  const size_t start = out.size();
-  MakeChainLines(frame, shown);
+  line.text.clear();
+  MakeChainLines(frame, shown, line.text);
   line.symbols = frame.symbols.data();
   line.shown = shown;
   line.fields = fields;
-  line.text.assign(out, start);
+  return line.text;
 }
 
 // One line for each function at the frame, the inlined ones first.
-void ScriptText::MakeChainLines(const AnalyzedFrame& frame, uint64_t shown) {
+void ScriptText::MakeChainLines(const AnalyzedFrame& frame, uint64_t shown, std::string& to) {
+  ScriptText lines{state, to, fields};
   // Symbols are of the lookup address; the address shown may be one past it.
   const bool is_return = frame.address.kind == CodeAddressKind::kReturnAddress;
   const uint64_t past_lookup = is_return && !PrintsLookupAddress(frame) ? 1 : 0;
   const size_t count = frame.symbols.empty() ? 1 : frame.symbols.size();
   for (size_t i = 0; i < count; ++i) {
     const SymbolizedFrame* symbol = frame.symbols.empty() ? nullptr : &frame.symbols[i];
-    out += '\t';
-    AppendHex16(out, shown);
-    if (Has(kFieldSym)) Symbol(symbol, past_lookup);
+    to += '\t';
+    AppendHex16(to, shown);
+    if (Has(kFieldSym)) lines.Symbol(symbol, past_lookup);
     const bool inlined = symbol != nullptr && symbol->inlined;
-    if (Has(kFieldDso) && !inlined) Dso(frame.module);
-    if (Has(kFieldSrcline)) Srcline(frame, symbol);
-    if (inlined) out += " (inlined)";
-    out += '\n';
+    if (Has(kFieldDso) && !inlined) lines.Dso(frame.module);
+    if (Has(kFieldSrcline)) lines.Srcline(frame, symbol);
+    if (inlined) to += " (inlined)";
+    to += '\n';
   }
 }
 
@@ -258,7 +285,7 @@ Status ScriptFormatter::AppendText(const AnalyzedSample& sample, std::string& ou
     if (chain) {
       out += '\n';
       if (!sample.chain_is_empty) {
-        for (const AnalyzedFrame& frame : sample.frames) text.ChainFrame(frame);
+        text.Chain(sample.frames);
       }
     } else {
       out += ' ';
