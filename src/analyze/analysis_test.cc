@@ -293,6 +293,51 @@ TEST_F(AnalysisTest, UnwindsWithTheMapsOfTheTime) {
   EXPECT_EQ(lines[1].substr(0, 16), ":1: 555500001010");
 }
 
+TEST_F(AnalysisTest, OuterFramesAreSharedOnlyWhereTheyAreTheSame) {
+  FakeRecording recording({MakeEvent(kStackSample, 1, "e")});
+  MapProgram(recording);
+  const uint64_t unknown = kBias + 0x3800;  // of no function
+  StackSample deep(kBias + 0x1010, {kBias + 0x2020, kBias + 0x3030, kBias + 0x4040}, recording);
+  StackSample inner(kBias + 0x2010, {kBias + 0x3030, kBias + 0x4040}, recording);
+  StackSample cut(kBias + 0x1010, {kBias + 0x2020, unknown}, recording);
+  std::vector<std::string> expected;
+  const auto add = [&](const StackSample& stack, uint32_t tid, const std::string& frames) {
+    perfdata::Sample sample = stack.sample;
+    sample.pid = 1;
+    sample.tid = tid;
+    recording.Sample(sample);
+    expected.push_back(":" + std::to_string(tid) + ": " + frames);
+  };
+  for (int i = 0; i < 50; ++i) {
+    add(deep, 1, "f1000 f2000' f3000'");
+    add(inner, 1, "f2000 f3000' start' | root");
+    add(deep, 9, "f1000 f2000' f3000'");
+    add(deep, 2, "f1000 f2000' f3000'");
+    add(deep, 9, "f1000 f2000' f3000'");
+    add(cut, 2, "f1000 f2000' 555500003800'");
+    add(cut, 2, "f1000 f2000' 555500003800'");
+  }
+  // The same addresses are now code that lay one function further on.
+  recording.Mmap(1, kBias + 0x1000, 0x3000, TextOffset(files_.elf["/bin/prog"]) + 0x1000,
+                 "/bin/prog");
+  add(deep, 1, "f2000 f3000' start'");
+  bytes_ = recording.Take();
+  AnalysisOptions options;
+  options.max_frames = 3;
+  for (Executor* executor : std::initializer_list<Executor*>{&inline_, &backward_}) {
+    executor_ = executor;
+    for (const bool by_portions : {false, true}) {
+      by_portions_ = by_portions;
+      std::vector<std::string> lines = RunBytes(options);
+      ASSERT_THAT(lines, SizeIs(expected.size()));
+      for (size_t i = 0; i < lines.size(); ++i) {
+        ASSERT_EQ(lines[i].substr(0, expected[i].size()), expected[i]) << i;
+      }
+      EXPECT_EQ(result_.unresolved_frames, 100U);
+    }
+  }
+}
+
 TEST_F(AnalysisTest, NotUnwindingIsAnOption) {
   FakeRecording recording({MakeEvent(kStackSample, 1, "e")});
   MapProgram(recording);

@@ -113,7 +113,7 @@ class ChainBuilder {
   unwind::Unwinder unwinder_;
   std::vector<unwind::Frame> unwound_;
   std::vector<uint64_t> unwound_addresses_;
-  std::vector<uint64_t> user_chain_;  // of the kernel, for samples whose stack is dumped as well
+  std::vector<uint64_t> user_chain_;     // of the kernel, for samples whose stack is dumped as well
   std::array<Unwound, 8> last_unwound_;  // of threads that take turns
   uint64_t bad_chains_ = 0;
 };

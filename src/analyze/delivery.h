@@ -40,9 +40,9 @@ struct Batch {
   void Release();
 };
 
-// Either a batch goes to the sink sample by sample, by one thread (DeliverSamples, after FindSymbols
-// where finds_symbols()); or by portions, in these steps, of which those that are const may run for
-// many chunks at once, while no other step runs:
+// Either a batch goes to the sink sample by sample, by one thread (DeliverSamples, after
+// FindSymbols where finds_symbols()); or by portions, in these steps, of which those that are const
+// may run for many chunks at once, while no other step runs:
 //   FindSymbols       looks for symbols among those that are known
 //   PrepareIfKnown    has the sink work a chunk out at once, if all are and none is left out
 //   Complete          finds the other symbols, selects and counts
