@@ -1,5 +1,6 @@
-// Writes small recordings and jitdumps into corpus/perfdata, corpus/session, corpus/jit_dump
-// and corpus/patch_journal, for fuzzers to begin with: make_seeds CORPUS. The same bytes each time.
+// Writes small recordings and jitdumps into corpus/perfdata, corpus/session, corpus/anonymize,
+// corpus/jit_dump and corpus/patch_journal, for fuzzers to begin with: make_seeds CORPUS. The same
+// bytes each time.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -17,6 +18,7 @@
 #include "perfdata/compressor.h"
 #include "perfdata/one_of_each.h"
 #include "perfdata/synthetic_recording.h"
+#include "perfdata/tracing_data.h"
 #include "perfdata/writer.h"
 #include "session/fake_jit_dump.h"
 
@@ -182,6 +184,80 @@ void MakeSessions(Corpus& corpus) {
   }
 }
 
+// What the tracepoint of the seeds is, with what goes when a recording is anonymised.
+Bytes TracingDataOf(Endian endian) {
+  static constexpr std::string_view kFormat =
+      "name: probe\nID: 317\nformat:\n"
+      "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
+      "\tfield:const void * ptr;\toffset:8;\tsize:8;\tsigned:0;\n\n"
+      "print fmt: \"%p\", REC->ptr\n";
+  perfdata::TracingDataParts parts;
+  parts.version = "0.6";
+  parts.endian = endian;
+  parts.page_size = 4096;
+  parts.header_page = parts.header_event = "\tfield: u64 timestamp;\n";
+  parts.systems = {{"demo", {kFormat}}};
+  parts.kallsyms = "ffffffff81000000 T text\n";
+  parts.printk_formats = "0xffffffff81000010 : \"literal\"\n";
+  return perfdata::EncodeTracingData(parts);
+}
+
+// Guests, branches, raw data, data addresses: what anonymising has rules for.
+void MakeHidden(Corpus& corpus) {
+  using perfdata::RecordType;
+  constexpr uint64_t kKernel = 0xffffffff81000000, kText = 0x555500000000;
+  constexpr uint16_t kGuestKernel = 4, kGuestUser = 5;
+  for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
+    perfdata::Event event = SomeEvent(7), tracepoint = SomeEvent(8);
+    event.attr.sample_type |= perfdata::kSampleBranchStack | perfdata::kSampleAddr;
+    tracepoint.attr.type = perfdata::kTypeTracepoint;
+    tracepoint.attr.config = 317;
+    tracepoint.attr.sample_type |= perfdata::kSampleRaw;
+    MemorySink sink(true);
+    auto writer = perfdata::Writer::Create(
+        sink, {perfdata::Container::kFile, endian, endian == Endian::kBig ? 1 : 0},
+        {event, tracepoint});
+    CHECK(writer);
+    uint64_t time = 0;
+    const auto map = [&](uint32_t pid, uint64_t addr, uint64_t pgoff, const char* name,
+                         uint16_t misc) {
+      perfdata::Record record;
+      record.type = static_cast<uint32_t>(RecordType::kMmap);
+      record.misc = misc;
+      record.body = perfdata::Mmap{pid, pid, addr, 0x4000, pgoff, name};
+      record.sample_id = perfdata::SampleId{
+          event.attr.sample_type & ~perfdata::kSampleIp, pid, pid, ++time, 7, 5, 6, 7};
+      CHECK((*writer)->WriteRecord(record));
+    };
+    map(UINT32_MAX, kKernel, kKernel, "[kernel.kallsyms]_text", 1);
+    map(UINT32_MAX, kKernel, kKernel, "[guest.kernel.kallsyms]_text", kGuestKernel);
+    map(1, kText, 0, "/home/ilse/bin/prog", 2);
+    map(1, kText + 0x100000, kText + 0x100000, "[heap]", 2);
+    map(3, kText, 0, "/bin/guest", kGuestUser);
+    ByteWriter words(endian);
+    for (const uint64_t word : {kText + 1, kKernel + 2, uint64_t{0}}) words.U64(word);
+    const Bytes branches = words.Take();
+    for (const uint16_t misc : {uint16_t{1}, uint16_t{2}, kGuestKernel, kGuestUser}) {
+      perfdata::Sample sample;
+      sample.id = misc % 2 == 0 ? 7 : 8;
+      sample.pid = sample.tid = misc == kGuestUser ? 3 : 1;
+      sample.ip = (misc % 4 < 2 && misc != kGuestUser ? kKernel : kText) + misc;
+      sample.addr = kText + 0x101008;
+      sample.time = ++time;
+      sample.branches = perfdata::BranchArray(branches, endian);
+      sample.raw = ByteView(branches).first(20);
+      CHECK((*writer)->WriteSample(sample, misc, misc % 2));
+    }
+    CHECK((*writer)->Finish(
+        {{static_cast<uint32_t>(perfdata::Feature::kTracingData), TracingDataOf(endian)},
+         {static_cast<uint32_t>(perfdata::Feature::kHostname),
+          perfdata::EncodeString("host", endian)},
+         {static_cast<uint32_t>(perfdata::Feature::kArch),
+          perfdata::EncodeString("x86_64", endian)}}));
+    corpus.Add(fmt::format("guests_{}", NameOf(endian)), sink.bytes());
+  }
+}
+
 void MakeJitDumps(Corpus& corpus) {
   for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
     session::FakeJitDump dump(endian);
@@ -217,6 +293,8 @@ int main(int argc, char** argv) {
   stackreel::MakeRecordings(perfdata);
   stackreel::Corpus session(folder / "session");
   stackreel::MakeSessions(session);
+  stackreel::Corpus anonymize(folder / "anonymize");
+  stackreel::MakeHidden(anonymize);
   stackreel::Corpus jit_dump(folder / "jit_dump");
   stackreel::MakeJitDumps(jit_dump);
   stackreel::Corpus patch_journal(folder / "patch_journal");

@@ -11,13 +11,6 @@ using std::string_view;
 
 namespace {
 
-constexpr string_view kDigits = "0123456789";
-constexpr string_view kDeleted = " (deleted)";
-
-bool IsNumber(string_view text) {
-  return !text.empty() && text.find_first_not_of(kDigits) == string_view::npos;
-}
-
 string_view ExtensionOfCode(string_view name) {
   return name.contains(".so") ? ".so" : name.contains(".ko") ? ".ko" : "";
 }
@@ -37,14 +30,13 @@ std::string Release(string_view text) {
 }
 
 bool Pseudonyms::IsPublic(string_view path) const {
-  if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
-  return IsPublicModule(path, publics_);
+  return IsPublicModule(WithoutDeleted(path), publics_);
 }
 
 std::string Pseudonyms::Path(string_view path) {
   if (path.empty()) return "";
   if (path.ends_with(kDeleted)) {
-    return Path(path.substr(0, path.size() - kDeleted.size())) + std::string(kDeleted);
+    return Path(WithoutDeleted(path)) + std::string(kDeleted);
   }
   if (path[0] == '[') return Bracketed(path);
   // Memory that has no file, as the kernel writes it.

@@ -9,13 +9,6 @@ using std::string_view;
 
 namespace {
 
-constexpr string_view kDigits = "0123456789";
-constexpr string_view kDeleted = " (deleted)";
-
-bool IsNumber(string_view text) {
-  return !text.empty() && text.find_first_not_of(kDigits) == string_view::npos;
-}
-
 std::vector<string_view> Split(string_view text, char separator) {
   std::vector<string_view> parts;
   for (size_t at = 0; at <= text.size();) {
@@ -24,11 +17,6 @@ std::vector<string_view> Split(string_view text, char separator) {
     at = end + 1;
   }
   return parts;
-}
-
-string_view WithoutDeleted(string_view path) {
-  if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
-  return path;
 }
 
 // "perf-12.map": the number is told apart by itself.

@@ -12,14 +12,10 @@ using std::string_view;
 
 namespace {
 
-constexpr string_view kDigits = "0123456789";
 constexpr string_view kWordLetters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
 constexpr size_t kLetters = 10;  // of a pseudonym: 40 bits
 
-bool IsNumber(string_view text) {
-  return !text.empty() && text.find_first_not_of(kDigits) == string_view::npos;
-}
 bool IsAlnum(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
 // Times of the clock begin somewhere in the years 2006 to 2116, so that no sum overflows before

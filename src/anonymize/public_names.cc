@@ -222,6 +222,15 @@ bool MatchesPattern(string_view pattern, string_view text) {
   return pattern.find_first_not_of('*', p) == string_view::npos;
 }
 
+bool IsNumber(std::string_view text) {
+  return !text.empty() && text.find_first_not_of(kDigits) == std::string_view::npos;
+}
+
+std::string_view WithoutDeleted(std::string_view path) {
+  if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
+  return path;
+}
+
 std::vector<std::string> ParsePatterns(string_view text) {
   std::vector<std::string> patterns;
   constexpr string_view kBlank = " \t\r";

@@ -11,6 +11,13 @@ namespace stackreel::anonymize {
 // one.
 bool MatchesPattern(std::string_view pattern, std::string_view text);
 
+// Digits only, and at least one.
+bool IsNumber(std::string_view text);
+inline constexpr std::string_view kDigits = "0123456789";
+// What the kernel writes behind the path of a file that is no longer there.
+inline constexpr std::string_view kDeleted = " (deleted)";
+std::string_view WithoutDeleted(std::string_view path);
+
 // One pattern a line; empty lines and what follows a # are passed over.
 std::vector<std::string> ParsePatterns(std::string_view text);
 
@@ -21,7 +28,7 @@ struct PublicNames {
 };
 
 // Of the name in a mapping's record: "/usr/lib/libc.so.6", "[kernel.kallsyms]_text", "[ext4]".
-// Where the recorder wrote " (deleted)" behind it, that is to be cut off before.
+// Where the recorder wrote " (deleted)" behind it, that is to be cut off before: WithoutDeleted.
 bool IsPublicModule(std::string_view path, const PublicNames& more);
 bool IsPublicComm(std::string_view comm, const PublicNames& more);
 // A symbol that the kernel makes itself at run time, as "ftrace_trampoline".
