@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Builds the programs of tests/hostile/ and patches their functions while they run.
+
+  run_hostile.py TOGGLER SOURCES [--toggles=N] [--seconds=S] [--threads=T] [--only=a,b] [--matrix]
+
+TOGGLER (tests/toggle_functions.cc) runs a program, patches and unpatches all its functions over and
+over, and fails if the program does, if text is not as in the file afterwards, or if a recorded call
+does not add up. --matrix: at -O0, -O2 and -O3 with gcc and clang, with and without -fcf-protection;
+else gcc -O2 only. Exit code 77: there is no compiler.
+"""
+import argparse
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+# Functions of the C library are patched too, beside the program's own.
+ALSO = {"libc_calls": ["malloc@libc", "free@libc", "clock_gettime@libc", "memset@libc*"],
+        "sleeps": ["nanosleep@libc", "poll@libc", "epoll_wait@libc", "select@libc"]}
+LINK = {"static": ["-static"], "static_pie": ["-static-pie"], "stripped": ["-s"]}
+# (program, how it is linked); "" is as usual.
+EXTRA = [("hot_leaf", "static"), ("hot_leaf", "static_pie"), ("hot_leaf", "stripped"),
+         ("exceptions", "static"), ("jumps", "static")]
+
+
+def compilers(matrix):
+    found = []
+    for c, cxx in (("gcc", "g++"), ("clang-19", "clang++-19")):
+        if shutil.which(c) and shutil.which(cxx):
+            found.append((c, cxx))
+    return found if matrix else found[:1]
+
+
+def build(source, pair, flags, output, extra):
+    compiler = pair[1] if source.endswith(".cc") else pair[0]
+    command = [compiler, *flags, "-g1", "-pthread", source, "-o", output, *extra]
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode != 0:
+        sys.exit(f"{' '.join(command)}\n{result.stderr}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("toggler")
+    parser.add_argument("sources")
+    parser.add_argument("--toggles", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--threads", type=int, default=8)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--matrix", action="store_true")
+    options = parser.parse_args()
+    pairs = compilers(options.matrix)
+    if not pairs:
+        print("no compiler here")
+        return 77
+    levels = ["-O0", "-O2", "-O3"] if options.matrix else ["-O2"]
+    protections = ["none", "full"] if options.matrix else ["none"]
+    programs = sorted(name for name in os.listdir(options.sources) if name.endswith((".c", ".cc")))
+    jobs = [(p, "") for p in programs] + [
+        (next(p for p in programs if p.split(".")[0] == name), link) for name, link in EXTRA]
+    only = set(filter(None, options.only.split(",")))
+    failed = skipped = passed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for (pair, level, protection), (program, link) in itertools.product(
+                itertools.product(pairs, levels, protections), jobs):
+            name = program.split(".")[0]
+            if only and name not in only:
+                continue
+            source = os.path.join(options.sources, program)
+            binary = os.path.join(folder, name)
+            flags = [level, f"-fcf-protection={protection}"]
+            build(source, pair, flags, binary, LINK.get(link, []))
+            environment = dict(os.environ)
+            if name == "libraries":
+                library = os.path.join(folder, "library.so")
+                build(source, pair, flags, library, ["-fPIC", "-shared", "-DLIBRARY"])
+                environment["HOSTILE_LIBRARY"] = library
+            threads = [] if name in ("vfork_loop", "prefork", "libraries") else [str(options.threads)]
+            patterns = [f"--pattern={p}" for p in ["."] + ALSO.get(name, [])]
+            result = subprocess.run(
+                [options.toggler, f"--toggles={options.toggles}", *patterns,
+                 f"--trace={os.path.join(folder, 'trace')}", "--", binary,
+                 str(options.seconds), *threads],
+                capture_output=True, text=True, env=environment, timeout=600)
+            label = " ".join(filter(None, [name, link, pair[0], level, "cf" if protection == "full"
+                                           else ""]))
+            if result.returncode == 77:
+                skipped += 1
+                print(f"{label}: skipped: {result.stderr.strip()}")
+            elif result.returncode == 0:
+                passed += 1
+                print(f"{label}: {result.stdout.strip().splitlines()[-1]}")
+            else:
+                failed += 1
+                print(f"{label}: FAILED with {result.returncode}\n{result.stdout}{result.stderr}")
+            sys.stdout.flush()
+    print(f"{passed} passed, {skipped} skipped, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
