@@ -21,9 +21,8 @@ set_target_properties(libiberty PROPERTIES IMPORTED_LOCATION ${LIBIBERTY_LIBRARY
                       INTERFACE_COMPILE_DEFINITIONS HAVE_DECL_BASENAME=1)
 if(STACKREEL_STATIC_LIBRARIES)
   # Finding and binding what lies in shared libraries takes as long as all else at the start. fmt's
-  # package has no static library, and its shared one would bring libstdc++'s with it.
-  add_library(stackreel_fmt STATIC cmake/fmt.cc)
-  target_compile_definitions(stackreel_fmt PUBLIC FMT_SHARED)  # as fmt::fmt, for the same objects
+  # package has no static library (Folder.cmake takes its headers alone), and its shared one would
+  # bring libstdc++'s with it.
   foreach(name IN ITEMS deflate zstd sodium)
     find_library(STACKREEL_LIB${name} lib${name}.a)
     if(STACKREEL_LIB${name})
