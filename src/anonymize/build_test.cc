@@ -107,6 +107,17 @@ TEST(Remap, SegmentsOfAModuleKeepTheirOrderAndDistance) {
   EXPECT_EQ(maps[2].addr, maps[0].addr + 0x800000);
 }
 
+// The kernel or a reader may have split one mapping, farther than code reaches.
+TEST(Remap, PartsOfOneMappingKeepTheirDistance) {
+  Recording in({SomeEvent(0)});
+  in.Map(kPid, 0x7f0000000000, 0x1000, 0, "/var/big.db");
+  in.Map(kPid, 0x7f0200000000, 0x1000, 0x200000000, "/var/big.db");
+  in.Map(kPid, 0x7f0400000000, 0x1000, 0, "/var/big.db");  // mapped once more
+  const auto maps = fake::Anonymized(in.Finish()).All<Mmap2>();
+  EXPECT_EQ(maps[1].addr, maps[0].addr + 0x200000000);
+  EXPECT_NE(maps[2].addr, maps[0].addr + 0x400000000);
+}
+
 TEST(Remap, WhatCoversAnotherStillCoversIt) {
   Recording in({SomeEvent(0)});
   in.Map(kPid, 0x7f0000000000, 0x8000, 0, "/lib/old.so");

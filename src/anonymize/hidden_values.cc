@@ -340,8 +340,9 @@ void HiddenValues::Finish(
       Compare("SAMPLE", *field, in->order[i], out->order[i], in_sample);
     }
   }
-  // One number may have become itself by chance: a pid with 2^-22, a device of 12 bits sooner.
-  constexpr int kSure = 20, kLeastBits = 12, kMostBits = 22;
+  // One number may have become itself by chance: a pid with 2^-22, a file of more than 12 bits with
+  // 2^-20. Those of 12 bits never do.
+  constexpr int kSure = 20, kMostBits = 22;
   for (const auto& [where, evidence] : evidence_) {
     const auto& [record, field] = where;
     if (evidence.changed) continue;
@@ -349,7 +350,7 @@ void HiddenValues::Finish(
     for (const uint64_t number : evidence.unchanged) {
       bits += field->sensitivity == Sensitivity::kPid
                   ? kMostBits
-                  : std::clamp(static_cast<int>(std::bit_width(number)), kLeastBits, kMostBits);
+                  : std::clamp(static_cast<int>(std::bit_width(number)), kSure, kMostBits);
     }
     if (bits >= kSure) {
       tell(record, *field, fmt::format("{} and all others as in IN", *evidence.unchanged.begin()));

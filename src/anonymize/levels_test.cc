@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "anonymize/fake_recording.h"
+#include "anonymize/fake_leaks.h"
 #include "anonymize/verify.h"
 #include "perfdata/feature_layout.h"
 #include "perfdata/one_of_each.h"
@@ -233,6 +233,27 @@ TEST(Levels, FilesCgroupsAndNamespacesGetOtherNumbers) {
   EXPECT_NE(links[0].ino, 4026531840);
   EXPECT_EQ(links[0].dev, links[1].dev);
   EXPECT_EQ(links[1].ino, 0);
+}
+
+// One number of one field tells already.
+TEST(Levels, ADeviceThatKeepsItsNumberIsFound) {
+  Recording in({SomeEvent(0)});
+  in.Map(kPid, kText, 0x4000, 0, "/bin/prog");  // 8:1
+  in.SampleAt(kPid, kText);
+  const Bytes in_bytes = in.Finish(), clean = fake::AnonymizedBytes(in_bytes, At(Level::kIdentity));
+  const auto is_clean = fake::VerifyBytes(in_bytes, clean);
+  ASSERT_TRUE(is_clean && is_clean->clean());
+  size_t tried = 0;
+  for (const fake::Spot& spot : fake::Spots(clean).all) {
+    if (spot.span.info->name != "maj") continue;
+    Bytes out = clean;
+    StoreUnaligned(out.data() + spot.file_offset + spot.span.begin, uint32_t{8}, Endian::kLittle);
+    const auto verdict = fake::VerifyBytes(in_bytes, out);
+    ASSERT_TRUE(verdict);
+    EXPECT_TRUE(fake::Has(*verdict, FindingKind::kText, "MMAP2", "maj")) << fake::TextOf(*verdict);
+    ++tried;
+  }
+  EXPECT_EQ(tried, 1);
 }
 
 TEST(Levels, BuildIdsGoWithTheNamesOfTheirModules) {

@@ -89,6 +89,7 @@ Pseudonyms::Pseudonyms(const Key& key, Level level, const PublicNames& publics,
       time_shift_(ShiftOf(key, "clock")),
       wall_shift_(IsWallClock(collected.events) ? time_shift_ : ShiftOf(key, "wall clock")),
       identity_(IdentityWords(collected)) {
+  if (level >= Level::kIdentity) NumberDevices();
   for (const auto& [type, name] : collected.features.pmu_names) pmus_.insert(name);
   for (const auto& [id, name] : collected.build_ids) {
     if (IsPublic(collected.names.Text(name))) public_builds_.insert(Unpadded(id));
@@ -120,10 +121,23 @@ uint64_t Pseudonyms::Time(Sensitivity clock, uint64_t time) const {
   return time + (clock == Sensitivity::kWallTime ? wall_shift_ : time_shift_);
 }
 
+// Numbers of kinds of devices are few: none is to become itself, as one of them would by chance.
+void Pseudonyms::NumberDevices() {
+  constexpr uint32_t kCount = (1U << 12) - 1;
+  devices_.resize(kCount + 1);
+  for (uint32_t i = 1; i <= kCount; ++i) {
+    devices_[i] = static_cast<uint16_t>(PermuteFrom1(files_, i, kCount));
+  }
+  for (uint32_t i = 1; i <= kCount; ++i) {
+    if (devices_[i] == i) std::swap(devices_[i], devices_[i == kCount ? 1 : i + 1]);
+  }
+}
+
 // The size of a number stays, roughly: fields are of different widths.
 uint64_t Pseudonyms::FileId(uint64_t id) const {
   if (id == 0) return 0;
-  for (const unsigned bits : {12U, 20U, 32U}) {
+  if (id < devices_.size()) return devices_[id];
+  for (const unsigned bits : {20U, 32U}) {
     const uint64_t count = (uint64_t{1} << bits) - 1;
     if (id <= count) return PermuteFrom1(files_, id, count);
   }

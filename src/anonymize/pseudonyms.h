@@ -73,10 +73,12 @@ class Pseudonyms {
   [[nodiscard]] std::string WithoutIdentity(std::string_view text) const;
   [[nodiscard]] std::string NameOf(std::string_view prefix, std::string_view text) const;
   std::string PidText(std::string_view digits);
+  void NumberDevices();
 
   Level level_;
   const PublicNames& publics_;
   KeyedHash names_, numbers_, files_, builds_;
+  std::vector<uint16_t> devices_;  // for numbers of 12 bits: that of 0 is 0
   uint64_t time_shift_ = 0, wall_shift_ = 0;
   std::set<std::string> identity_;
   std::set<std::string> pmus_;

@@ -242,6 +242,20 @@ TEST_F(PseudonymsTest, TimesKeepTheirOrderAndDifferences) {
   EXPECT_EQ(Make(Level::kIdentity).Time(Sensitivity::kWallTime, 1000), first);
 }
 
+TEST_F(PseudonymsTest, NoDeviceKeepsItsNumber) {
+  for (int i = 0; i < 16; ++i) {
+    const Key key = *Key::FromSecret(AsBytes("a secret of 20 bytes" + std::to_string(i)));
+    const Pseudonyms names = Make(Level::kIdentity, key);
+    std::set<uint64_t> given;
+    for (uint64_t id = 1; id < 4096; ++id) {
+      EXPECT_NE(names.FileId(id), id);
+      EXPECT_TRUE(given.insert(names.FileId(id)).second);
+    }
+    EXPECT_EQ(*given.begin(), 1);
+    EXPECT_EQ(*given.rbegin(), 4095);
+  }
+}
+
 TEST_F(PseudonymsTest, FilesGetNumbersOfTheSameWidth) {
   const Pseudonyms names = Make(Level::kIdentity);
   std::set<uint64_t> given;
