@@ -22,7 +22,7 @@
 namespace stackreel::tracedata {
 
 inline constexpr uint64_t kAgentMagic = 0x31746e6761727473;  // "stragnt1"
-inline constexpr uint32_t kAgentVersion = 2;
+inline constexpr uint32_t kAgentVersion = 3;
 
 inline constexpr uint64_t kAgentCodeSize = 64 << 10;
 
@@ -55,7 +55,7 @@ struct ThreadSlot {
   uint32_t tid = 0;       // 0: the slot is free
   uint32_t sequence = 0;  // of its next chunk
   // The stack pointer of whoever changes the slot now: a signal handler that finds it set records
-  // nothing; who finds it set below its own stack pointer came there by siglongjmp, and clears it.
+  // nothing. A call whose place lies above came there by siglongjmp, and takes it over.
   uint64_t busy = 0;
   // Address of the OpenCall that the next call gets. calls[0] is a sentinel with the highest place.
   // From there on places fall, but for equal ones (a tail call), 0 (ended out of turn), and calls
@@ -68,8 +68,10 @@ struct ThreadSlot {
   uint64_t chunk = 0;        // address of the ChunkHeader it writes to; 0: none
   uint64_t chunk_words = 0;  // address of its first word
   uint64_t unwinding = 0;    // place of the unwinder's call: until a call at or above it
-  uint64_t no_chunk_at = 0;  // PoolHeader::freed when none was free, + 1; 0: one was found
-  uint32_t parked_used = 0;  // of parked
+  // PoolHeader::freed when none was free, + 1; 0: one was found; kNoMoreChunks: its thread has
+  // ended.
+  uint64_t no_chunk_at = 0;
+  uint32_t parked_used = 0;          // of parked
   uint32_t lost[kLossReasons] = {};  // not yet told of by a kLost
   uint32_t parked_refused = 0;
   uint32_t reserved[2] = {};
@@ -78,6 +80,7 @@ struct ThreadSlot {
   OpenCall parked[kParkedCalls];
 };
 static_assert(offsetof(ThreadSlot, calls) % 64 == 0);
+inline constexpr uint64_t kNoMoreChunks = ~uint64_t{0};
 
 struct DirectoryEntry {
   uint64_t thread_pointer = 0;  // 0: free
@@ -123,7 +126,9 @@ struct AgentControl {
   std::atomic<uint32_t> fork_mark_set = 0;
   // PoolHeader::freed when a second went by without a free chunk, + 1: nobody waits until it rises.
   std::atomic<uint64_t> gave_up_at = 0;
-  uint64_t reserved[24] = {};
+  // Ticks when no slot was free: it takes a look at each to find out, so not at every call.
+  std::atomic<uint64_t> no_slot_at = 0;
+  uint64_t reserved[23] = {};
 };
 static_assert(sizeof(AgentControl) <= 4096);
 inline constexpr uint64_t kControlSize = 4096;

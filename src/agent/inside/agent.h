@@ -59,10 +59,12 @@ inline void Count(ThreadSlot& slot, LossReason reason) {
 ThreadSlot* FindSlot();
 // The same, taken if need be; null if there is none left.
 ThreadSlot* FindOrTakeSlot();
-// Makes the slot this function's (busy); false if a signal handler has interrupted someone who has
-// it. `sp` is the caller's.
-bool Seize(ThreadSlot& slot, uint64_t sp);
+// Makes the slot this function's (busy), for a call at `place`; false if that is made by a signal
+// handler which has interrupted someone who has it. `sp` is the caller's.
+bool Seize(ThreadSlot& slot, uint64_t place, uint64_t sp);
 inline void Release(ThreadSlot& slot) { __atomic_store_n(&slot.busy, 0, __ATOMIC_RELEASE); }
+// Ends the streams of threads that have ended, so that their chunks get emptied.
+void FinishEnded();
 // Whether this thread runs on its alternate signal stack, and `place` is not there.
 bool OnOtherSignalStack(uint64_t place);
 

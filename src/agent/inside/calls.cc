@@ -124,7 +124,7 @@ extern "C" uint64_t agent_enter_slowly(uint64_t place, uint64_t function, uint64
     agent_control.lost[static_cast<uint8_t>(LossReason::kNoThread)].fetch_add(1);
     return 0;
   }
-  if (!Seize(*slot, AddressOf(__builtin_frame_address(0)))) {
+  if (!Seize(*slot, place, AddressOf(__builtin_frame_address(0)))) {
     Count(*slot, LossReason::kInterrupted);
     return 0;
   }
@@ -150,7 +150,7 @@ extern "C" uint64_t agent_enter_slowly(uint64_t place, uint64_t function, uint64
 extern "C" uint64_t agent_leave_slowly(uint64_t place, uint64_t return_point, uint64_t end) {
   ThreadSlot* slot = FindSlot();
   if (slot == nullptr) return ReturnFromElsewhere(nullptr, place, return_point);
-  if (!Seize(*slot, AddressOf(__builtin_frame_address(0)))) {
+  if (!Seize(*slot, place, AddressOf(__builtin_frame_address(0)))) {
     // A signal handler that interrupted this thread's agent has gone on with another stack.
     Count(*slot, LossReason::kInterrupted);
     return ReturnFromElsewhere(slot, place, return_point);

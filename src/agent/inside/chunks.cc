@@ -57,10 +57,12 @@ bool MayWait(uint32_t freed) {
 ChunkHeader* AwaitFree(ThreadSlot& slot, uint64_t& words) {
   PoolHeader& pool = Pool();
   uint32_t freed = pool.freed.load(std::memory_order_acquire);
+  if (slot.no_chunk_at == tracedata::kNoMoreChunks) return nullptr;
   if (slot.no_chunk_at == uint64_t{freed} + 1) return nullptr;
   uint64_t since = 0;
   while (true) {
     if (ChunkHeader* header = TakeFree(words)) return header;
+    FinishEnded();
     if (!MayWait(freed)) break;
     const uint64_t now = Nanoseconds();
     if (since == 0) since = now;

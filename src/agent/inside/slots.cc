@@ -128,10 +128,12 @@ void SetForkMark() {
 // The slot's thread has ended. What it had open may be a fiber's that goes on in another thread.
 void Retire(ThreadSlot& slot) {
   const uint64_t now = Ticks();
+  slot.no_chunk_at = tracedata::kNoMoreChunks;
   ParkBelow(slot, kHighestPlace, now);
   FinishStream(slot, now);
   for (uint32_t i = 0; i < tracedata::kLossReasons; ++i) {
     agent_control.lost[i].fetch_add(slot.lost[i], std::memory_order_relaxed);
+    slot.lost[i] = 0;
   }
 }
 
@@ -174,7 +176,12 @@ ThreadSlot* SlotOf(const Self& self) {
   return entry && entry->tid == self.tid ? &agent_slots[entry->slot] : nullptr;
 }
 
+// How many ticks nobody looks for a slot after there was none.
+constexpr uint64_t kLookAgain = uint64_t{1} << 26;
+
 ThreadSlot* TakeSlot(const Self& self) {
+  const uint64_t none_at = agent_control.no_slot_at.load(std::memory_order_relaxed);
+  if (none_at != 0 && Ticks() - none_at < kLookAgain) return nullptr;
   const SlotLock lock;
   SetForkMark();
   if (DirectoryEntry* entry = FindEntry(self.key)) {
@@ -186,6 +193,8 @@ ThreadSlot* TakeSlot(const Self& self) {
     return &slot;
   }
   const uint32_t free = FreeSlot();
+  agent_control.no_slot_at.store(free == tracedata::kThreadSlots ? Ticks() : 0,
+                                 std::memory_order_relaxed);
   if (free == tracedata::kThreadSlots) return nullptr;
   Begin(agent_slots[free], self);
   AddEntry(self, free);
@@ -214,6 +223,16 @@ ThreadSlot* FindOrTakeSlot() {
   return TakeSlot(self);
 }
 
+void FinishEnded() {
+  const SlotLock lock;
+  for (uint32_t i = 0; i < agent_control.slots_used; ++i) {
+    ThreadSlot& slot = agent_slots[i];
+    if (slot.chunk == 0 || !HasEnded(slot)) continue;
+    Retire(slot);
+    slot.tid = kNoTid;
+  }
+}
+
 bool OnOtherSignalStack(uint64_t place) {
   SignalStack stack;
   if (SystemCall(__NR_sigaltstack, 0, AddressOf(&stack)) < 0) return false;
@@ -221,9 +240,9 @@ bool OnOtherSignalStack(uint64_t place) {
   return place < stack.start || place - stack.start > stack.size;
 }
 
-bool Seize(ThreadSlot& slot, uint64_t sp) {
+bool Seize(ThreadSlot& slot, uint64_t place, uint64_t sp) {
   const uint64_t busy = __atomic_load_n(&slot.busy, __ATOMIC_RELAXED);
-  if (busy != 0 && (busy >= sp || OnOtherSignalStack(busy))) return false;
+  if (busy != 0 && (busy >= place || OnOtherSignalStack(busy))) return false;
   __atomic_store_n(&slot.busy, sp, __ATOMIC_RELAXED);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   return true;

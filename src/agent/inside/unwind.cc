@@ -86,7 +86,7 @@ extern "C" void agent_restore_returns(uint64_t place) {
 extern "C" void agent_hijack_returns(uint64_t place) {
   ThreadSlot* slot = FindSlot();
   if (slot == nullptr || slot->unwinding == 0) return;
-  if (!Seize(*slot, AddressOf(__builtin_frame_address(0)))) return;
+  if (!Seize(*slot, place, AddressOf(__builtin_frame_address(0)))) return;
   HijackAgain(*slot, place, Ticks());
   Release(*slot);
 }
