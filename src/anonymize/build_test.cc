@@ -223,6 +223,20 @@ TEST(Remap, AKernelThatIsToldTooLargeIsCut) {
   EXPECT_EQ(out.samples[0].ip, map.addr + 0x200);
 }
 
+TEST(Remap, OfAKernelThatReachesToTheEndThereIsOnlyAnImage) {
+  Recording in({SomeEvent(0)});
+  constexpr uint64_t kStart = 0xffff800010000000;
+  in.MapKernel(kStart, 0x7fffeffff000, kStart, "[kernel.kallsyms]_text");
+  EXPECT_EQ(fake::Anonymized(in.Finish()).All<Mmap>()[0].len, uint64_t{4} << 30);
+}
+
+// Of a module pgoff is an offset in its file.
+TEST(Remap, AModulesOffsetStays) {
+  Recording in({SomeEvent(0)});
+  in.MapKernel(0xffffffffc0200000, 0x6000, 0x1000, "[ext4]");
+  EXPECT_EQ(fake::Anonymized(in.Finish()).All<Mmap>()[0].pgoff, 0x1000);
+}
+
 TEST(Remap, AKernelOfWhichNothingIsKnownStaysSo) {
   Recording in({SomeEvent(0)});
   in.MapKernel(0, 0xffffffff9fffffff, 0, "[kernel.kallsyms]");
@@ -250,6 +264,83 @@ TEST(Remap, A32BitMachineKeepsItsHalves) {
   EXPECT_LE(out.All<Mmap2>()[0].addr, 0xc0000000);
   EXPECT_GE(out.samples[2].ip, 0x20000000);
   EXPECT_LT(out.samples[2].ip, 0x30000000);
+}
+
+// Of a kernel that has the upper two of the four gigabytes.
+TEST(Remap, A32BitKernelMayBeginBelowTheUsualPlace) {
+  Recording in({SomeEvent(perfdata::kSampleBranchStack)});
+  in.MapKernel(0x80008000, 0x400000, 0x80008000, "[kernel.kallsyms]_stext");
+  in.Map(kPid, 0x8000, 0x4000, 0, "/bin/prog");
+  std::vector<uint8_t> words(24);
+  StoreUnaligned(words.data(), uint64_t{0x8010}, Endian::kLittle);
+  StoreUnaligned(words.data() + 8, uint64_t{0x80009000}, Endian::kLittle);
+  perfdata::Sample sample;
+  sample.pid = kPid;
+  sample.ip = 0x8010;
+  sample.branches = perfdata::BranchArray(words, Endian::kLittle);
+  in.AddSample(sample);
+  const Read out =
+      fake::Anonymized(in.Finish({{static_cast<uint32_t>(perfdata::Feature::kArch),
+                                   perfdata::EncodeString("armv7l", Endian::kLittle)}}));
+  EXPECT_EQ(out.samples[0].branches[0].from, out.All<Mmap2>()[0].addr + 0x10);
+  EXPECT_EQ(out.samples[0].branches[0].to, out.All<Mmap>()[0].addr + 0x1000);
+}
+
+// In 32 bits there are few: no two pages have one, and none was mapped.
+TEST(Remap, PseudonymsAreOneForOneAndWereNotMapped) {
+  Recording in({SomeEvent(0)});
+  in.Map(kPid, 0x20000000, 0xe000000, 0, "/bin/huge");
+  for (uint64_t i = 0; i < 1000; ++i) in.SampleAt(kPid, 0x70000123 + i * kPage);
+  const Read out =
+      fake::Anonymized(in.Finish({{static_cast<uint32_t>(perfdata::Feature::kArch),
+                                   perfdata::EncodeString("armv7l", Endian::kLittle)}}));
+  std::set<uint64_t> given;
+  for (const perfdata::Sample& sample : out.samples) {
+    EXPECT_GE(sample.ip, 0x2e000000);
+    EXPECT_LT(sample.ip, 0x30000000);
+    EXPECT_EQ(sample.ip % kPage, 0x123);
+    EXPECT_TRUE(given.insert(sample.ip).second);
+  }
+}
+
+// Five levels of page tables.
+TEST(Remap, AProcessMayHaveMoreThan47Bits) {
+  Recording in({SomeEvent(0)});
+  in.Map(kPid, 0x10000000000000, uint64_t{1} << 50, 0, "/dev/shm/huge");
+  const Mmap2 map = fake::Anonymized(in.Finish()).All<Mmap2>()[0];
+  EXPECT_NE(map.addr, 0x10000000000000);
+  EXPECT_EQ(map.len, uint64_t{1} << 50);
+}
+
+// Linear-address masking: programs keep a tag in bits 62 to 57.
+TEST(Remap, TagsOfX86AreStripped) {
+  constexpr uint64_t kHeap = 0x555500010000;
+  Recording in({SomeEvent(perfdata::kSampleAddr)});
+  in.Map(kPid, kHeap, kPage, kHeap, "[heap]", perfdata::kMiscMmapData | 2);
+  perfdata::Sample sample;
+  sample.pid = kPid;
+  sample.addr = (kHeap + 8) | uint64_t{0x15} << 57;
+  in.AddSample(sample);
+  const Read out = fake::Anonymized(in.Finish());
+  EXPECT_EQ(out.samples[0].addr, out.All<Mmap2>()[0].addr + 8);
+}
+
+// Nothing says of which mode the ends of a branch are: the half they are in does.
+TEST(Remap, BranchesOutsideAllMappingsStayInTheirHalf) {
+  Recording in({SomeEvent(perfdata::kSampleBranchStack)});
+  std::vector<uint8_t> words(24);
+  StoreUnaligned(words.data(), uint64_t{0x7f0000001123}, Endian::kLittle);
+  StoreUnaligned(words.data() + 8, uint64_t{0xffff888000001456}, Endian::kLittle);
+  perfdata::Sample sample;
+  sample.pid = kPid;
+  sample.branches = perfdata::BranchArray(words, Endian::kLittle);
+  in.AddSample(sample);
+  const Read out = fake::Anonymized(in.Finish());
+  const perfdata::BranchEntry branch = out.samples[0].branches[0];
+  EXPECT_GE(branch.from, kUserPseudonyms);
+  EXPECT_LT(branch.from, kUserPseudonyms + kPseudonymSize);
+  EXPECT_GE(branch.to, kKernelPseudonyms);
+  EXPECT_LT(branch.to, kKernelPseudonyms + kPseudonymSize);
 }
 
 TEST(Remap, A32BitTaskStaysBelow4G) {
@@ -324,13 +415,13 @@ TEST(Remap, AReturnAddressBehindTheLastCallMovesWithTheCall) {
 
 TEST(Remap, PagesOfDataArePermutedWithinTheirMapping) {
   Recording in({SomeEvent(perfdata::kSampleAddr)});
-  constexpr uint64_t kHeap = 0x555500010000, kPages = 64;
+  constexpr uint64_t kHeap = 0x555500010000, kPages = 64, kLibc = 0x7f0000000000, kOfFile = 8;
   in.Map(kPid, kHeap, kPages * kPage, kHeap, "[heap]", perfdata::kMiscMmapData | 2);
-  in.Map(kPid, 0x7f0000000000, 0x8000, 0, "/lib/libc.so", perfdata::kMiscMmapData | 2);
-  for (uint64_t i = 0; i <= kPages; ++i) {
+  in.Map(kPid, kLibc, kOfFile * kPage, 0, "/lib/libc.so", perfdata::kMiscMmapData | 2);
+  for (uint64_t i = 0; i < kPages + kOfFile; ++i) {
     perfdata::Sample sample;
     sample.pid = kPid;
-    sample.addr = i < kPages ? kHeap + i * kPage + 0x40 : 0x7f0000001008;
+    sample.addr = i < kPages ? kHeap + i * kPage + 0x40 : kLibc + (i - kPages) * kPage + 8;
     in.AddSample(sample);
   }
   const Read out = fake::Anonymized(in.Finish());
@@ -346,7 +437,10 @@ TEST(Remap, PagesOfDataArePermutedWithinTheirMapping) {
   }
   EXPECT_EQ(pages.size(), kPages);
   EXPECT_LT(in_place, 8);
-  EXPECT_EQ(out.samples[kPages].addr, maps[1].addr + 0x1008);
+  // Those of a file tell where in it they are.
+  for (uint64_t i = 0; i < kOfFile; ++i) {
+    EXPECT_EQ(out.samples[kPages + i].addr, maps[1].addr + i * kPage + 8);
+  }
 }
 
 TEST(Remap, PagesAreAsLargeAsTheRecordedMachines) {

@@ -46,6 +46,29 @@ TEST(PlaceAll, LeavesAPageBetweenAndKeepsTheAlignment) {
   }
 }
 
+// Where most of the room is taken, too, where without the rule some would touch.
+TEST(PlaceAll, LeavesAPageBetweenWhereThereIsLittleRoom) {
+  std::vector<Movable> movables;
+  for (uint64_t i = 0; i < 50; ++i) {
+    const uint64_t start = 0x7f0000000000 + i * 0x100000;
+    movables.push_back({{start, start + 0x3000}});
+  }
+  const Arena arena = {{0x10000000, 0x10200000}, 4096, {}, {}};
+  for (uint64_t salt = 0; salt < 20; ++salt) {
+    const auto deltas = PlaceAll(movables, arena, SomeHash(), salt);
+    ASSERT_TRUE(deltas);
+    std::vector<Span> placed;
+    for (size_t i = 0; i < movables.size(); ++i) {
+      const Span& old = movables[i].span;
+      placed.push_back({old.start + (*deltas)[i], old.end + (*deltas)[i]});
+    }
+    std::ranges::sort(placed);
+    for (size_t i = 1; i < placed.size(); ++i) {
+      EXPECT_GE(placed[i].start, placed[i - 1].end + 4096);
+    }
+  }
+}
+
 TEST(PlaceAll, AvoidsWhatItIsTold) {
   const std::vector<Span> avoid = {{0x10000, 0x80000}};
   const Arena arena = {{0x10000, 0x100000}, 4096, avoid, {0xa0000, 0xb0000}};
