@@ -30,9 +30,10 @@ constexpr uint32_t kNoId = UINT32_MAX;  // of a sample without TID
 
 struct Analysis::State : public perfdata::TimedSink {
   State(perfdata::Reader& reader_in, symbolize::ModuleFileProvider& files, Executor& executor_in,
-        const AnalysisOptions& options_in)
+        BackgroundExecutor* background_in, const AnalysisOptions& options_in)
       : reader(reader_in),
         executor(executor_in),
+        background(background_in),
         options(options_in),
         session(reader.features(), reader.endian(), counters),
         named_files(files, reader.features(), reader.endian()),
@@ -47,11 +48,15 @@ struct Analysis::State : public perfdata::TimedSink {
       builders.push_back(std::make_unique<ChainBuilder>(chain_options));
     }
     batch_bytes = builders.size() == 1 ? kBatchBytesAlone : kBatchBytesPerWorker * builders.size();
-    batch.samples.resize(kBatchSamplesPerWorker * builders.size());
+    // What waits while workers run comes all at once, to what may be there already.
+    batch.samples.resize((builders.size() == 1 ? 1 : 2) * kBatchSamplesPerWorker * builders.size());
     built.samples.resize(batch.samples.size());
   }
 
   Status OnTimedRecord(const perfdata::TimedRecord& record) override;
+  void BeforeTakeUp() override { Wait(); }
+  Status Process(const perfdata::TimedRecord& record);
+  Status ProcessQueue();
   Status OnSample(const perfdata::TimedRecord& record);
   Status ShowRecord(const perfdata::TimedRecord& record);
   void OnDeferredChain(const perfdata::TimedRecord& record);
@@ -61,18 +66,22 @@ struct Analysis::State : public perfdata::TimedSink {
   Status TakeReady(bool at_end);
   Status FlushBatch();
   Status FlushAll();
+  void StartBatch();
+  void Wait();
+  Status FinishBatch();
   void BuildChunk(size_t chunk, size_t worker);
-  Status FlushByPortions();
   AnalyzedFrame LocateInSample(const AnalyzedSample& sample, Avma address);
   void Locate(PendingSample& pending);
   MapsAtTime MapsOf(const session::AddressSpacePtr& space) { return {space, maps.Get(space)}; }
   std::shared_ptr<const unwind::UnwindModule> LoadUnwindModule(session::ModuleId id);
   std::vector<session::LoadSegment> Segments(const session::Module& module);
   [[nodiscard]] perfdata::RecordContext ContextOf(const perfdata::TimedRecord& record) const;
+  Status RunAll();
   void CollectCounters();
 
   perfdata::Reader& reader;
   Executor& executor;
+  BackgroundExecutor* background;  // the same, if it is one
   const AnalysisOptions options;
   Counters counters;
   session::Session session;
@@ -86,6 +95,11 @@ struct Analysis::State : public perfdata::TimedSink {
   AnalysisResult result;
   Delivery delivery;
 
+  enum class Workers : uint8_t { kIdle, kRunning, kDone };
+  Workers workers = Workers::kIdle;  // kDone: what they made is still in `batch`
+  // By portions: records that were read while workers ran, to be processed when they are done.
+  std::vector<perfdata::TimedRecord> queue;
+  size_t queue_bytes = 0;
   size_t batch_bytes = 0;  // that end a batch
   Batch batch;             // is being filled
   Batch built;             // its frames are made, but it is not delivered
@@ -109,7 +123,28 @@ Status Analysis::State::ShowRecord(const perfdata::TimedRecord& record) {
   return decoded ? sink->OnRecord(*decoded, record.event.value_or(0)) : Status();
 }
 
+// Reading, cutting up and sorting needs nothing of what workers look at, so it goes on while they
+// run; the session does not.
 Status Analysis::State::OnTimedRecord(const perfdata::TimedRecord& record) {
+  if (!delivery.by_portions()) return Process(record);
+  queue.push_back(record);
+  queue_bytes += record.raw.bytes.size();
+  const bool full = queue.size() >= batch.samples.size() / 2 || queue_bytes >= batch_bytes;
+  return full ? ProcessQueue() : Status();
+}
+
+Status Analysis::State::ProcessQueue() {
+  TRY(FinishBatch());
+  for (const perfdata::TimedRecord& record : queue) TRY(Process(record));
+  queue.clear();
+  queue_bytes = 0;
+  // Of samples that are left out there may be few left: they wait for more.
+  const bool worth = batch.size >= batch.samples.size() / 4 || batch.bytes >= batch_bytes / 2;
+  if (worth) StartBatch();
+  return {};
+}
+
+Status Analysis::State::Process(const perfdata::TimedRecord& record) {
   switch (record.raw.record_type()) {
     case RecordType::kSample:
       return OnSample(record);
@@ -232,7 +267,8 @@ Status Analysis::State::TakeReady(bool at_end) {
 Status Analysis::State::Take(PendingSample& pending) {
   ++batch.size;
   batch.bytes += pending.raw.bytes.size();
-  if (batch.size == batch.samples.size() || batch.bytes >= batch_bytes) return FlushBatch();
+  const size_t most_bytes = (delivery.by_portions() ? 2 : 1) * batch_bytes;
+  if (batch.size == batch.samples.size() || batch.bytes >= most_bytes) return FlushBatch();
   return {};
 }
 
@@ -253,20 +289,21 @@ void Analysis::State::BuildChunk(size_t chunk, size_t worker) {
 // With several workers and a sink that takes all itself, one of them delivers the batch before,
 // since that takes about as long as unwinding does.
 Status Analysis::State::FlushBatch() {
+  if (delivery.by_portions()) {
+    TRY(FinishBatch());
+    StartBatch();
+    return FinishBatch();
+  }
   const size_t chunks = batch.chunk_count();
   if (batch.chunks.size() < chunks) batch.chunks.resize(chunks);
   Status status;
-  if (delivery.by_portions()) {
-    status = FlushByPortions();
-  } else {
-    executor.ParallelFor(chunks + 1, [&](size_t index, size_t worker) {
-      if (index == 0) {
-        status = delivery.DeliverSamples(built);
-      } else {
-        BuildChunk(index - 1, worker);
-      }
-    });
-  }
+  executor.ParallelFor(chunks + 1, [&](size_t index, size_t worker) {
+    if (index == 0) {
+      status = delivery.DeliverSamples(built);
+    } else {
+      BuildChunk(index - 1, worker);
+    }
+  });
   TRY(std::move(status));
   std::swap(batch, built);
   // Alone, the worker finds the frames in its cache if they are delivered at once.
@@ -275,20 +312,43 @@ Status Analysis::State::FlushBatch() {
   return {};
 }
 
-// Workers unwind, and have the sink work out what they have just unwound. Where new symbols were
-// met that waits for the next batch: they are found when no worker runs.
-Status Analysis::State::FlushByPortions() {
+// By portions: workers unwind, and have the sink work out what they have just unwound. Where new
+// symbols were met that waits for the next batch: they are found when no worker runs.
+void Analysis::State::StartBatch() {
+  const size_t chunks = batch.chunk_count();
+  if (batch.chunks.size() < chunks) batch.chunks.resize(chunks);
   delivery.MakePortions(batch);
   const size_t before = built.chunk_count();
-  executor.ParallelFor(before + batch.chunk_count(), [&](size_t index, size_t worker) {
+  auto work = [this, before](size_t index, size_t worker) {
     if (index < before) {
       delivery.Prepare(built.chunks[index], worker);
     } else {
       BuildChunk(index - before, worker);
     }
-  });
+  };
+  if (background != nullptr) {
+    workers = Workers::kRunning;
+    background->Start(before + chunks, work);
+  } else {
+    workers = Workers::kDone;
+    executor.ParallelFor(before + chunks, work);
+  }
+}
+
+void Analysis::State::Wait() {
+  if (workers != Workers::kRunning) return;
+  background->Finish();
+  workers = Workers::kDone;
+}
+
+Status Analysis::State::FinishBatch() {
+  Wait();
+  if (workers == Workers::kIdle) return {};
+  workers = Workers::kIdle;
   TRY(delivery.DeliverPortions(built));
   delivery.Complete(batch);
+  std::swap(batch, built);
+  if (*on_progress) (*on_progress)(reader.position(), reader.total());
   return {};
 }
 
@@ -329,6 +389,16 @@ std::vector<session::LoadSegment> Analysis::State::Segments(const session::Modul
   return image != nullptr ? session::LoadSegmentsOf(*image) : std::vector<session::LoadSegment>();
 }
 
+Status Analysis::State::RunAll() {
+  perfdata::RoundSorter sorter(reader, *this, counters);
+  TRY_ASSIGN(result.read, reader.ReadAll(sorter));
+  TRY(sorter.Finish());
+  if (delivery.by_portions()) TRY(ProcessQueue());
+  TRY(FinishBatch());
+  TRY(TakeReady(/*at_end=*/true));
+  return FlushAll();
+}
+
 void Analysis::State::CollectCounters() {
   counters.Merge(reader.counters());
   for (const auto& builder : builders) {
@@ -341,7 +411,10 @@ void Analysis::State::CollectCounters() {
 
 Analysis::Analysis(perfdata::Reader& reader, symbolize::ModuleFileProvider& files,
                    Executor& executor, const AnalysisOptions& options)
-    : state_(std::make_unique<State>(reader, files, executor, options)) {}
+    : state_(std::make_unique<State>(reader, files, executor, nullptr, options)) {}
+Analysis::Analysis(perfdata::Reader& reader, symbolize::ModuleFileProvider& files,
+                   BackgroundExecutor& executor, const AnalysisOptions& options)
+    : state_(std::make_unique<State>(reader, files, executor, &executor, options)) {}
 Analysis::~Analysis() = default;
 
 Result<AnalysisResult> Analysis::Run(AnalysisSink& sink) {
@@ -349,11 +422,9 @@ Result<AnalysisResult> Analysis::Run(AnalysisSink& sink) {
   state.sink = &sink;
   state.delivery.Start(sink, state.builders.size());
   state.on_progress = &on_progress;
-  perfdata::RoundSorter sorter(state.reader, state, state.counters);
-  TRY_ASSIGN(state.result.read, state.reader.ReadAll(sorter));
-  TRY(sorter.Finish());
-  TRY(state.TakeReady(/*at_end=*/true));
-  TRY(state.FlushAll());
+  Status status = state.RunAll();
+  state.Wait();  // they look at the sink, which may go when this returns
+  TRY(std::move(status));
   state.CollectCounters();
   return state.result;
 }

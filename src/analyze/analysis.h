@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/background_executor.h"
 #include "base/counters.h"
 #include "base/error.h"
 #include "base/io.h"
@@ -112,6 +113,9 @@ class Analysis {
  public:
   Analysis(perfdata::Reader& reader, symbolize::ModuleFileProvider& files, Executor& executor,
            const AnalysisOptions& options);
+  // The recording is read on while other threads work.
+  Analysis(perfdata::Reader& reader, symbolize::ModuleFileProvider& files,
+           BackgroundExecutor& executor, const AnalysisOptions& options);
   ~Analysis();
   Analysis(const Analysis&) = delete;
   Analysis& operator=(const Analysis&) = delete;

@@ -21,6 +21,32 @@ using testing::SizeIs;
 
 constexpr uint64_t kKernelText = 0xffffffff81000000;
 
+// Has all that is started done as late as may be: whoever looks at what is not ready gets nothing.
+class LateExecutor : public BackgroundExecutor {
+ public:
+  [[nodiscard]] size_t concurrency() const override { return 3; }
+  void ParallelFor(size_t count, const std::function<void(size_t, size_t)>& work) override {
+    CHECK(work_ == nullptr);
+    BackwardExecutor().ParallelFor(count, work);
+  }
+  void Start(size_t count, std::function<void(size_t, size_t)> work) override {
+    CHECK(work_ == nullptr);
+    count_ = count;
+    work_ = std::move(work);
+    ++started;
+  }
+  void Finish() override {
+    CHECK(work_ != nullptr);
+    BackwardExecutor().ParallelFor(count_, std::exchange(work_, nullptr));
+  }
+  [[nodiscard]] bool is_running() const { return work_ != nullptr; }
+  size_t started = 0;
+
+ private:
+  size_t count_ = 0;
+  std::function<void(size_t, size_t)> work_;
+};
+
 class AnalysisTest : public testing::Test {
  protected:
   AnalysisTest() { files_.elf["/bin/prog"] = MakeFile(); }
@@ -37,14 +63,15 @@ class AnalysisTest : public testing::Test {
     MemorySource source(bytes_);
     auto reader = perfdata::Reader::Open(source);
     CHECK(reader.has_value());
-    Analysis analysis(**reader, files_, *executor_, options);
+    auto analysis = late_ ? std::make_unique<Analysis>(**reader, files_, *late_, options)
+                          : std::make_unique<Analysis>(**reader, files_, *executor_, options);
     sink_ = TextSink();
-    sink_.analysis = &analysis;
+    sink_.analysis = analysis.get();
     sink_.by_portions = by_portions_;
-    auto result = analysis.Run(sink_);
+    auto result = analysis->Run(sink_);
     CHECK(result.has_value());
     result_ = *result;
-    counters_ = analysis.counters();
+    counters_ = analysis->counters();
     return sink_.lines;
   }
 
@@ -52,6 +79,7 @@ class AnalysisTest : public testing::Test {
   BackwardExecutor backward_;
   InlineExecutor inline_;
   Executor* executor_ = &backward_;
+  LateExecutor* late_ = nullptr;  // takes precedence
   bool by_portions_ = false;
   std::vector<uint8_t> bytes_;
   TextSink sink_;
@@ -103,6 +131,14 @@ TEST_F(AnalysisTest, TheSameForAnyNumberOfWorkersAndAnySink) {
       EXPECT_EQ(result_.frames, one.frames);
       EXPECT_EQ(result_.unresolved_frames, one.unresolved_frames);
     }
+    LateExecutor late;
+    late_ = &late;
+    by_portions_ = true;
+    EXPECT_EQ(RunBytes(options), alone);
+    EXPECT_GT(late.started, 5U);
+    EXPECT_FALSE(late.is_running());
+    EXPECT_EQ(result_.unresolved_frames, one.unresolved_frames);
+    late_ = nullptr;
   }
 }
 

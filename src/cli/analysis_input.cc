@@ -41,7 +41,7 @@ Result<uint64_t> ParseTime(std::string_view text) {
 struct AnalysisInput::Opened {
   RecordingInput recording;
   std::unique_ptr<symbolize::ModuleFileProvider> files;
-  std::unique_ptr<Executor> executor;
+  std::unique_ptr<BackgroundExecutor> executor;
   std::unique_ptr<analyze::Analysis> analysis;
 };
 

@@ -82,7 +82,7 @@ class AnalysedSamples : public anonymize::ComparedSamples, public analyze::Analy
 
   anonymize::RereadableRecording::Opened opened_;
   std::unique_ptr<symbolize::ModuleFileProvider> files_;
-  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<BackgroundExecutor> executor_;
   analyze::Analysis analysis_;
   std::deque<std::optional<std::string>> names_;  // of modules
   Batch filling_, taking_;

@@ -17,7 +17,7 @@ namespace stackreel::os {
 
 namespace {
 
-class ThreadPool : public Executor {
+class ThreadPool : public BackgroundExecutor {
  public:
   explicit ThreadPool(size_t concurrency) {
     threads_.reserve(concurrency - 1);
@@ -41,6 +41,20 @@ class ThreadPool : public Executor {
   [[nodiscard]] size_t concurrency() const override { return threads_.size() + 1; }
 
   void ParallelFor(size_t count, const std::function<void(size_t, size_t)>& work) override {
+    Begin(count, work);
+    End();
+  }
+  void Start(size_t count, std::function<void(size_t, size_t)> work) override {
+    started_ = std::move(work);
+    Begin(count, started_);
+  }
+  void Finish() override {
+    End();
+    started_ = nullptr;
+  }
+
+ private:
+  void Begin(size_t count, const std::function<void(size_t, size_t)>& work) {
     {
       const std::lock_guard lock(mutex_);
       CHECK(work_ == nullptr);
@@ -51,13 +65,13 @@ class ThreadPool : public Executor {
       ++round_;
     }
     start_.notify_all();
-    TakeIndexes(work, count, 0);
+  }
+  void End() {
+    TakeIndexes(*work_, count_, 0);
     std::unique_lock lock(mutex_);
     done_.wait(lock, [this] { return busy_ == 0; });
     work_ = nullptr;
   }
-
- private:
   void TakeIndexes(const std::function<void(size_t, size_t)>& work, size_t count, size_t worker) {
     for (size_t i = next_.fetch_add(1); i < count; i = next_.fetch_add(1)) work(i, worker);
   }
@@ -81,7 +95,8 @@ class ThreadPool : public Executor {
   std::mutex mutex_;
   std::condition_variable start_, done_;
   std::vector<std::thread> threads_;
-  const std::function<void(size_t, size_t)>* work_ = nullptr;  // while a ParallelFor runs
+  const std::function<void(size_t, size_t)>* work_ = nullptr;  // from Begin to End
+  std::function<void(size_t, size_t)> started_;                // by Start
   size_t count_ = 0;
   std::atomic<size_t> next_ = 0;
   size_t busy_ = 0;     // threads that have not finished this round
@@ -99,9 +114,8 @@ Result<std::thread> StartThread(std::function<void()> work) {
   }
 }
 
-std::unique_ptr<Executor> MakeThreadPool(size_t threads) {
+std::unique_ptr<BackgroundExecutor> MakeThreadPool(size_t threads) {
   if (threads == 0) threads = AvailableCpuCount();
-  if (threads <= 1) return std::make_unique<InlineExecutor>();
   return std::make_unique<ThreadPool>(threads);
 }
 

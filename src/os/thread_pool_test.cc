@@ -31,6 +31,29 @@ TEST(ThreadPool, RunsEachIndexOnceAndNoWorkerTwiceAtATime) {
   }
 }
 
+TEST(ThreadPool, StartedWorkIsDoneWhenFinished) {
+  for (const size_t threads : {1u, 2u, 5u}) {
+    auto pool = MakeThreadPool(threads);
+    for (int round = 0; round < 100; ++round) {
+      std::vector<std::atomic<int>> runs(50);
+      pool->Start(runs.size(), [&](size_t index, size_t) { ++runs[index]; });
+      pool->Finish();
+      for (const auto& n : runs) ASSERT_EQ(n, 1);
+      std::atomic<int> more = 0;
+      pool->ParallelFor(7, [&](size_t, size_t) { ++more; });
+      ASSERT_EQ(more, 7);
+    }
+  }
+}
+
+TEST(ThreadPool, OthersBeginBeforeTheCallerTakesPart) {
+  auto pool = MakeThreadPool(2);
+  std::atomic<bool> began = false;
+  pool->Start(1, [&](size_t, size_t worker) { began = worker == 1; });
+  while (!began) std::this_thread::yield();
+  pool->Finish();
+}
+
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need the address space
 // In a process of its own, whose address space has room for a few threads' stacks only.
 [[noreturn]] void RunWithoutRoomForThreads() {

@@ -26,7 +26,8 @@ class BlockPool {
 
  private:
   struct Spares {
-    std::array<std::atomic<Block*>, 8> slots = {};
+    // A batch of samples lets go many at once.
+    std::array<std::atomic<Block*>, 32> slots = {};
     ~Spares();
     void Put(Block* block);
   };

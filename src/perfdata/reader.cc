@@ -105,7 +105,7 @@ class StreamReader : public Reader {
   Status ReadTail();
   void TakeFeature(uint64_t feature, ByteView bytes);
   void TakeNames();
-  void TakeUp(const RawRecord& raw);
+  void TakeUp(const RawRecord& raw, RecordSink& sink);
   void TakeUpDecoded(const Record& record);
   void TakeFeatureUpdate(const EventUpdate& update);
   void TakeAttr(const HeaderAttr& header_attr);
@@ -284,9 +284,10 @@ void StreamReader::TakeNames() {
   }
 }
 
-void StreamReader::TakeUp(const RawRecord& raw) {
+void StreamReader::TakeUp(const RawRecord& raw, RecordSink& sink) {
   switch (raw.record_type()) {
     case RecordType::kHeaderTracingData:
+      sink.BeforeTakeUp();
       TakeFeature(static_cast<uint64_t>(Feature::kTracingData), raw.extra);
       TakeNames();
       return;
@@ -303,6 +304,7 @@ void StreamReader::TakeUp(const RawRecord& raw) {
     counters_.Add("perfdata.bad_record");
     return;
   }
+  sink.BeforeTakeUp();
   TakeUpDecoded(*record);
 }
 
@@ -352,7 +354,7 @@ Result<ReadEnd> StreamReader::ReadData(RecordSink& sink) {
   for (;;) {
     TRY_ASSIGN(const bool more, tokenizer.Next(record));
     if (!more) break;
-    if (record.type >= static_cast<uint32_t>(RecordType::kHeaderAttr)) TakeUp(record);
+    if (record.type >= static_cast<uint32_t>(RecordType::kHeaderAttr)) TakeUp(record, sink);
     TRY(sink.OnRecord(record));
   }
   ReadEnd end = tokenizer.end();
@@ -392,7 +394,10 @@ Result<ReadEnd> StreamReader::ReadAll(RecordSink& sink) {
   if (std::exchange(was_read_, true)) return Fail(ErrorKind::kUsage, "a reader reads once");
   TRY_ASSIGN(ReadEnd end, ReadData(sink));
   if (!parts_.empty()) TRY(ReadParts(sink, end));
-  if (end.complete && !header_.is_pipe() && !unfinished() && !source_.size()) TRY(ReadTail());
+  if (end.complete && !header_.is_pipe() && !unfinished() && !source_.size()) {
+    sink.BeforeTakeUp();
+    TRY(ReadTail());
+  }
   return end;
 }
 

@@ -63,6 +63,9 @@ class RecordSink {
   virtual ~RecordSink() = default;
   // A failure ends the reading and is what Reader::ReadAll returns.
   virtual Status OnRecord(const RawRecord& raw) = 0;
+  // A record that comes next is going to change what the reader tells of events and features: who
+  // has other threads look at that waits for them.
+  virtual void BeforeTakeUp() {}
 };
 
 enum class Container : uint8_t { kFile, kPipe };

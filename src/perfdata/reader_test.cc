@@ -349,6 +349,43 @@ TEST(ReaderTest, TakesFeaturesBeforeAttrsInAPipe) {
   EXPECT_EQ(reading.reader->counters().Get("perfdata.unknown_feature"), 0u);
 }
 
+// What the reader tells, as it is whenever the sink is called.
+class TellingSink : public RecordSink {
+ public:
+  explicit TellingSink(const Reader& reader) : reader_(reader) {}
+  Status OnRecord(const RawRecord& raw) override {
+    Note(std::to_string(raw.type));
+    return {};
+  }
+  void BeforeTakeUp() override { Note("before"); }
+  std::vector<std::string> told;
+
+ private:
+  void Note(const std::string& what) {
+    told.push_back(what + ": " + std::to_string(reader_.events().events().size()) + " events, " +
+                   reader_.features().hostname);
+  }
+  const Reader& reader_;
+};
+
+TEST(ReaderTest, TellsBeforeItTakesSomethingUp) {
+  const Bytes feature =
+      RecordBytes(RecordType::kHeaderFeature, Join({Numbers({kHostname}), StringBytes("host")}));
+  const Bytes attr =
+      RecordBytes(RecordType::kHeaderAttr, Join({AttrBytes(5), Numbers({200, 201})}));
+  Bytes bytes = PipeBytes({});
+  bytes.resize(16);
+  bytes = Join({bytes, attr, SampleBytes(201, 7), feature, RoundBytes()});
+  MemorySource source(bytes);
+  Result<std::unique_ptr<Reader>> reader = Reader::Open(source);
+  ASSERT_TRUE(reader);
+  TellingSink sink(**reader);
+  ASSERT_TRUE((*reader)->ReadAll(sink));
+  EXPECT_THAT(sink.told,
+              ElementsAre("before: 0 events, ", "64: 1 events, ", "9: 1 events, ",
+                          "before: 1 events, ", "80: 1 events, host", "68: 1 events, host"));
+}
+
 // HEADER_RESERVED is no feature: nobody can say what it holds.
 TEST(ReaderTest, FeatureNumber0IsUnknown) {
   ByteWriter zero;

@@ -264,6 +264,8 @@ Status RoundSorter::OnRecord(const RawRecord& raw) {
   return {};
 }
 
+void RoundSorter::BeforeTakeUp() { state_->sink.BeforeTakeUp(); }
+
 Status RoundSorter::Finish() { return state_->Flush(UINT64_MAX); }
 
 }  // namespace stackreel::perfdata

@@ -22,6 +22,7 @@ class TimedSink {
  public:
   virtual ~TimedSink() = default;
   virtual Status OnTimedRecord(const TimedRecord& record) = 0;
+  virtual void BeforeTakeUp() {}  // as RecordSink's
 };
 
 // A RecordSink that passes records on in order of time; equal times keep their file order. Records
@@ -45,6 +46,7 @@ class RoundSorter : public RecordSink {
   RoundSorter(const Reader& reader, TimedSink& sink, Counters& counters, const Limits& limits);
   ~RoundSorter() override;
   Status OnRecord(const RawRecord& raw) override;
+  void BeforeTakeUp() override;
   // At the end: passes all that is held.
   Status Finish();
 
