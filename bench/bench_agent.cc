@@ -58,8 +58,10 @@ uint64_t Empty(InProcessAgent& agent, std::vector<uint8_t>& copy) {
                     stackreel::tracedata::ChunkOffset(agent.pool().chunks, i),
                 used, copy.begin());
     bytes += used;
+    chunk.used = 0;
+    chunk.state = static_cast<uint32_t>(stackreel::tracedata::ChunkState::kFree);
+    agent.TellFreed();
   }
-  agent.FreeFull();
   return bytes;
 }
 

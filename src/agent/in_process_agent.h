@@ -193,12 +193,14 @@ class InProcessAgent {
       chunk(i).state = static_cast<uint32_t>(tracedata::ChunkState::kFree);
       ++freed;
     }
-    if (freed == 0) return 0;
+    if (freed != 0) TellFreed();
+    return freed;
+  }
+  void TellFreed() {
     ++pool().freed;
     if (pool().waiting != 0) {
       syscall(SYS_futex, &pool().freed, 1 /* FUTEX_WAKE */, INT32_MAX, nullptr, nullptr, 0);
     }
-    return freed;
   }
 
  private:

@@ -275,6 +275,38 @@ TEST_F(RecordingTest, NoRegisterChanges) {
   CheckRegisters(agent.Stub(StubKind::kAfterCatch, 3, AgentTestRegisterTarget));
 }
 
+// A function that calls mcount behind its prologue: the site lies inside its frame.
+extern "C" int AgentTestFramed(int x);
+extern "C" int AgentTestFramedSite(int x);
+extern "C" int (*agent_test_framed_callee)(int);
+int (*agent_test_framed_callee)(int) = Leaf;
+__asm__(R"(
+  .text
+AgentTestFramed:
+  push %rbp
+  mov %rsp, %rbp
+  sub $32, %rsp
+AgentTestFramedSite:
+  nopl 0(%rax,%rax,1)
+  call *agent_test_framed_callee(%rip)
+  add $9, %eax
+  leave
+  ret
+)");
+
+TEST_F(RecordingTest, SiteInsideAFrame) {
+  InProcessAgent agent;
+  agent_test_framed_callee = agent.Call(1, Leaf);
+  agent.Patch(StubKind::kFramedCall, 2, AgentTestFramedSite);
+  const auto outer = agent.Call(3, +[](int x) { return AgentTestFramed(x) + 1; });
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(outer(5), 26);
+  EXPECT_EQ(InProcessAgent::Text(agent.Events(CurrentTid())), "C1 C2 C3 C1 C2 C3 C1 C2 C3");
+  agent.control().recording = 0;
+  EXPECT_EQ(outer(5), 26);
+  EXPECT_EQ(agent.OpenCalls(), 0u);
+  agent_test_framed_callee = Leaf;
+}
+
 OUT_OF_LINE double SumOf(int count, ...) {
   va_list list;
   va_start(list, count);
