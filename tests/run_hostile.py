@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 # Functions of the C library are patched too, beside the program's own.
-ALSO = {"libc_calls": ["malloc@libc", "free@libc", "clock_gettime@libc", "memset@libc*"],
+ALSO = {"libc_calls": ["malloc@libc", "free@libc", "clock_gettime@libc", "getpid@libc"],
         "sleeps": ["nanosleep@libc", "poll@libc", "epoll_wait@libc", "select@libc"]}
 LINK = {"static": ["-static"], "static_pie": ["-static-pie"], "stripped": ["-s"]}
 # (program, how it is linked); "" is as usual.
@@ -78,7 +78,9 @@ def main():
                 build(source, pair, flags, library, ["-fPIC", "-shared", "-DLIBRARY"])
                 environment["HOSTILE_LIBRARY"] = library
             threads = [] if name in ("vfork_loop", "prefork", "libraries") else [str(options.threads)]
-            patterns = [f"--pattern={p}" for p in ["."] + ALSO.get(name, [])]
+            # A stripped program has no names of its own.
+            own = ["malloc@libc", "free@libc", "*sleep@libc"] if link == "stripped" else ["."]
+            patterns = [f"--pattern={p}" for p in own + ALSO.get(name, [])]
             result = subprocess.run(
                 [options.toggler, f"--toggles={options.toggles}", *patterns,
                  f"--trace={os.path.join(folder, 'trace')}", "--", binary,

@@ -263,9 +263,15 @@ class SiteChooser {
     site.length = static_cast<uint8_t>(length);
     site.piece_length = static_cast<uint8_t>(piece_length);
     site.covers_endbr64 = offset < after_endbr64_;
-    site.is_loop_head = std::ranges::any_of(
-        flow_.branches, [&](const Branch& branch) { return branch.target == site.address; });
+    site.is_loop_head = std::ranges::any_of(flow_.branches, [&](const Branch& branch) {
+      return branch.target == site.address && !IsCall(branch);
+    });
     return site;
+  }
+  // A function that calls itself is entered as by any other call.
+  bool IsCall(const Branch& branch) const {
+    const std::optional<Instruction> instruction = Decode(code_.subspan(branch.from));
+    return instruction && instruction->flow == Flow::kCall;
   }
 
   ByteView code_;

@@ -154,6 +154,14 @@ TEST(ChooseSite, TellsALoopHead) {
   EXPECT_TRUE(site->is_loop_head);
 }
 
+TEST(ChooseSite, ACallOfItselfIsNoLoop) {
+  // sub rsp, 8; test ecx, ecx; call start; add rsp, 8; ret
+  const auto site = Choose({0x48, 0x83, 0xec, 0x08, 0x85, 0xc9, 0xe8, 0xf5, 0xff, 0xff, 0xff, 0x48,
+                            0x83, 0xc4, 0x08, 0xc3});
+  EXPECT_EQ(site->kind, SiteKind::kJump);
+  EXPECT_FALSE(site->is_loop_head);
+}
+
 TEST(ChooseSite, DoesNotJumpOverWhatAnotherFunctionJumpsTo) {
   const Bytes code = With({0x55, 0x48, 0x89, 0xe5});
   const std::vector<CodeRange> ranges = {{kEntry, code}};
