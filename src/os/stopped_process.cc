@@ -232,11 +232,15 @@ Status StoppedProcess::Describe() {
       if (call) {
         out.instruction_pointer = Avma(call->ip);
         out.stack_pointer = Avma(call->sp);
+        out.may_restart = true;
       }
     } else {
       TRY_ASSIGN(const TracedRegisters registers, thread.ReadRegisters());
       out.instruction_pointer = Avma(registers.ip());
       out.stack_pointer = Avma(registers.sp());
+      out.thread_pointer = Avma(registers.thread_pointer());
+      out.may_restart = registers.MayRestart();
+      out.at_breakpoint = thread.AtBreakpoint();
     }
     threads_.push_back(out);
   }

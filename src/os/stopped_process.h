@@ -42,6 +42,11 @@ class StoppedProcess {
     bool awaits_vfork = false;
     Avma instruction_pointer;
     Avma stack_pointer;
+    Avma thread_pointer;  // what fs is based on
+    // The kernel may have it make the system call again that ends at instruction_pointer.
+    bool may_restart = false;
+    // It has met the int3 before instruction_pointer; the signal for that is still to come.
+    bool at_breakpoint = false;
   };
 
   // Stops the process. Fails, and lets all of it go, with

@@ -53,6 +53,7 @@ void FromUserRegs(const user_regs_struct& regs, TracedRegisters& registers) {
 
 uint64_t TracedRegisters::ip() const { return AsUserRegs(*this).rip; }
 uint64_t TracedRegisters::sp() const { return AsUserRegs(*this).rsp; }
+uint64_t TracedRegisters::thread_pointer() const { return AsUserRegs(*this).fs_base; }
 int64_t TracedRegisters::system_call() const {
   return static_cast<int64_t>(AsUserRegs(*this).orig_rax);
 }
@@ -77,6 +78,16 @@ void TracedRegisters::SetSystemCall(uint64_t ip, int64_t number,
   regs.r8 = arguments[4];
   regs.r9 = arguments[5];
   FromUserRegs(regs, *this);
+}
+
+// The kernel's own codes are those of its linux/errno.h; EINTR is what we make begin anew.
+bool TracedRegisters::MayRestart() const {
+  constexpr int64_t kRestartSys = 512, kRestartNoIntr = 513, kRestartNoHand = 514,
+                    kRestartBlock = 516;
+  if (system_call() < 0) return false;
+  const int64_t code = -result();
+  return code == EINTR || code == kRestartSys || code == kRestartNoIntr || code == kRestartNoHand ||
+         code == kRestartBlock;
 }
 
 void TracedRegisters::BeginSystemCallAnew() {
@@ -106,6 +117,8 @@ bool TracedRegisters::WaitsForSignals() const {
 bool TracedRegisters::WaitsForSignals() const { return false; }
 uint64_t TracedRegisters::ip() const { return 0; }
 uint64_t TracedRegisters::sp() const { return 0; }
+uint64_t TracedRegisters::thread_pointer() const { return 0; }
+bool TracedRegisters::MayRestart() const { return false; }
 int64_t TracedRegisters::system_call() const { return -1; }
 int64_t TracedRegisters::result() const { return 0; }
 void TracedRegisters::set_ip(uint64_t) {}
@@ -220,6 +233,25 @@ void TracedThread::TakeStop(int status) {
   const bool has_event = (status >> 16) != 0;
   at_system_call_ = !has_event && WSTOPSIG(status) == (SIGTRAP | 0x80);
   signal_ = has_event || at_system_call_ ? 0 : WSTOPSIG(status);
+}
+
+bool TracedThread::AtBreakpoint() const {
+  siginfo_t info = {};
+  if (signal_ == SIGTRAP &&
+      Ptrace(PTRACE_GETSIGINFO, tid_, 0, reinterpret_cast<uint64_t>(&info)) == 0) {
+    return info.si_code == SI_KERNEL;
+  }
+  // It stopped before it took the signal: that is in its own queue.
+  constexpr size_t kMost = 16;
+  std::array<siginfo_t, kMost> queue = {};
+  __ptrace_peeksiginfo_args which = {.off = 0, .flags = 0, .nr = kMost};
+  const long found = Ptrace(PTRACE_PEEKSIGINFO, tid_, reinterpret_cast<uint64_t>(&which),
+                            reinterpret_cast<uint64_t>(queue.data()));
+  for (long i = 0; i < found; ++i) {
+    const siginfo_t& queued = queue[static_cast<size_t>(i)];
+    if (queued.si_signo == SIGTRAP && queued.si_code == SI_KERNEL) return true;
+  }
+  return false;
 }
 
 Result<int64_t> TracedThread::SystemCall(uint64_t instruction, int64_t number,

@@ -16,10 +16,13 @@ struct TracedRegisters {
 
   [[nodiscard]] uint64_t ip() const;
   [[nodiscard]] uint64_t sp() const;
+  [[nodiscard]] uint64_t thread_pointer() const;  // what fs is based on
   // The system call that the thread is returning from; -1: none.
   [[nodiscard]] int64_t system_call() const;
   // What that returns: the kernel's own codes, such as -ERESTARTSYS, as well.
   [[nodiscard]] int64_t result() const;
+  // Whether the kernel may have that begin again, with its instruction.
+  [[nodiscard]] bool MayRestart() const;
   // Whether that waits with signals let through which are blocked before and after, so that none
   // can come but while it waits (epoll_pwait and its kin). poll, select and sigsuspend have such
   // forms too; those the kernel restarts by itself.
@@ -55,6 +58,8 @@ class TracedThread {
   [[nodiscard]] State state() const { return state_; }
   // Whether it stopped to take a signal, which it takes when let go.
   [[nodiscard]] bool at_signal() const { return signal_ != 0; }
+  // Whether a stopped one has met an int3, and its SIGTRAP is still to come.
+  [[nodiscard]] bool AtBreakpoint() const;
 
   // Takes in what has become of it since; does not wait. Where the whole process has ended that is
   // a child of ours, its exit code is left for who waits for it.

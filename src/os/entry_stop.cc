@@ -1,0 +1,250 @@
+#include "os/entry_stop.h"
+
+#include <asm/prctl.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "base/bytes.h"
+#include "os/file.h"
+#include "os/own_thread.h"
+
+namespace stackreel::os {
+
+#if defined(__x86_64__)
+
+namespace {
+
+constexpr std::array<uint8_t, 2> kLoop = {0xeb, 0xfe};  // jmp to itself
+constexpr uint8_t kBreakpoint = 0xcc;
+
+long Ptrace(int request, uint32_t tid, uint64_t address, uint64_t data) {
+  return ptrace(static_cast<__ptrace_request>(request), static_cast<pid_t>(tid),
+                reinterpret_cast<void*>(address),  // NOLINT(performance-no-int-to-ptr)
+                reinterpret_cast<void*>(data));    // NOLINT(performance-no-int-to-ptr)
+}
+
+// One run of the child, all of it on one thread, that of its tracer.
+class EntryRun {
+ public:
+  explicit EntryRun(uint32_t pid) : pid_(pid) {}
+
+  Status Seize() {
+    if (Ptrace(PTRACE_SEIZE, pid_, 0,
+               PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL) != 0) {
+      Error error =
+          ErrnoError(errno, fmt::format("the command cannot be traced (process {})", pid_));
+      return Fail(std::move(error).WithCure("see what this machine allows: stackreel doctor"));
+    }
+    return {};
+  }
+
+  Result<HeldEntry> ToEntry() {
+    do {
+      TRY(Next(0));
+    } while (event_ != PTRACE_EVENT_EXEC);
+    memory_ = Fd(open(fmt::format("/proc/{}/mem", pid_).c_str(), O_RDWR | O_CLOEXEC));
+    if (!memory_.valid()) return Fail(ErrnoError(errno, "cannot open the command's memory"));
+    TRY(ReadAuxv());
+    TRY(ToBreakpoint());
+    if (base_ == 0) TRY(ToThreadPointer());
+    return Hold();
+  }
+
+ private:
+  // Lets it go on by `request` (0: as it is) and waits for a stop that is not a signal's, which it
+  // gets.
+  Status Next(int request) {
+    uint64_t signal = 0;
+    while (true) {
+      if (request != 0 && Ptrace(request, pid_, 0, signal) != 0) {
+        return Fail(ErrnoError(errno, "the command cannot be let go on"));
+      }
+      if (request == 0) request = PTRACE_CONT;
+      int status = 0;
+      pid_t waited = 0;
+      do {
+        // Not reaped: its exit code is for who waits for the child.
+        siginfo_t info = {};
+        waited = waitid(P_PID, pid_, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL) == 0
+                     ? static_cast<pid_t>(pid_)
+                     : -1;
+        if (waited > 0 && info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED) {
+          return Fail(ErrorKind::kInterrupted, "the command ended before its program began");
+        }
+        if (waited > 0) waited = waitpid(static_cast<pid_t>(pid_), &status, __WALL);
+      } while (waited < 0 && errno == EINTR);
+      if (waited < 0) return Fail(ErrnoError(errno, "the command cannot be waited for"));
+      event_ = status >> 16;
+      signal_ = WSTOPSIG(status);
+      at_system_call_ = event_ == 0 && signal_ == (SIGTRAP | 0x80);
+      signal = 0;
+      if (event_ == PTRACE_EVENT_STOP) continue;  // the seizing itself, SIGCONT, SIGSTOP
+      if (event_ != 0 || at_system_call_) return {};
+      if (signal_ == SIGTRAP) {
+        siginfo_t info = {};
+        (void)Ptrace(PTRACE_GETSIGINFO, pid_, 0, reinterpret_cast<uint64_t>(&info));
+        if (info.si_code == SI_KERNEL || info.si_code == TRAP_TRACE || info.si_code == TRAP_BRKPT) {
+          return {};
+        }
+      }
+      signal = static_cast<uint64_t>(signal_);
+    }
+  }
+
+  Result<user_regs_struct> Registers() const {
+    user_regs_struct regs = {};
+    iovec bytes = {&regs, sizeof(regs)};
+    if (Ptrace(PTRACE_GETREGSET, pid_, NT_PRSTATUS, reinterpret_cast<uint64_t>(&bytes)) != 0) {
+      return Fail(ErrnoError(errno, "cannot read the command's registers"));
+    }
+    if (bytes.iov_len != sizeof(regs)) {
+      return Fail(ErrorKind::kUnsupported,
+                  "the command is a 32-bit program; only 64-bit x86 can be "
+                  "traced");
+    }
+    return regs;
+  }
+  Status SetRegisters(user_regs_struct regs) const {
+    iovec bytes = {&regs, sizeof(regs)};
+    if (Ptrace(PTRACE_SETREGSET, pid_, NT_PRSTATUS, reinterpret_cast<uint64_t>(&bytes)) != 0) {
+      return Fail(ErrnoError(errno, "cannot write the command's registers"));
+    }
+    return {};
+  }
+  template <typename T>
+  [[nodiscard]] bool Read(uint64_t at, T& out) const {
+    return pread(memory_.get(), &out, sizeof(out), static_cast<off_t>(at)) == sizeof(out);
+  }
+  template <typename T>
+  [[nodiscard]] Status Write(uint64_t at, const T& value) const {
+    if (pwrite(memory_.get(), &value, sizeof(value), static_cast<off_t>(at)) == sizeof(value)) {
+      return {};
+    }
+    return Fail(ErrnoError(errno, "cannot write the command's code"));
+  }
+
+  Status ReadAuxv() {
+    TRY(Registers());
+    TRY_ASSIGN(const std::string text, ReadTextFile(fmt::format("/proc/{}/auxv", pid_)));
+    const ByteView bytes = AsBytes(text);
+    for (size_t i = 0; i + 16 <= bytes.size(); i += 16) {
+      const auto type = LoadUnaligned<uint64_t>(&bytes[i], Endian::kLittle);
+      const auto value = LoadUnaligned<uint64_t>(&bytes[i + 8], Endian::kLittle);
+      if (type == AT_ENTRY) entry_ = value;
+      if (type == AT_BASE) base_ = value;
+    }
+    if (entry_ != 0) return {};
+    return Fail(ErrorKind::kUnsupported, "the kernel tells no entry of the command's program");
+  }
+
+  Status ToBreakpoint() {
+    uint8_t original = 0;
+    if (!Read(entry_, original)) {
+      return Fail(ErrorKind::kUnsupported, "the entry of the command's program is not mapped");
+    }
+    TRY(Write(entry_, kBreakpoint));
+    while (true) {
+      TRY(Next(PTRACE_CONT));
+      if (event_ != 0 || signal_ != SIGTRAP) continue;
+      TRY_ASSIGN(user_regs_struct regs, Registers());
+      if (regs.rip != entry_ + 1) continue;
+      regs.rip = entry_;
+      TRY(SetRegisters(regs));
+      return Write(entry_, original);
+    }
+  }
+
+  // glibc and musl set the thread pointer, then ask for the thread's id and keep it: all before
+  // main().
+  Status ToThreadPointer() {
+    constexpr int kMostCalls = 256;
+    bool is_set = false;
+    for (int i = 0; i < kMostCalls; ++i) {
+      TRY(Next(PTRACE_SYSCALL));  // at its entry
+      if (!at_system_call_) continue;
+      TRY_ASSIGN(const user_regs_struct entered, Registers());
+      // It will not come any more.
+      if (entered.orig_rax == SYS_exit_group || entered.orig_rax == SYS_exit) break;
+      do {
+        TRY(Next(PTRACE_SYSCALL));
+      } while (!at_system_call_);
+      is_set = is_set || (entered.orig_rax == SYS_arch_prctl && entered.rdi == ARCH_SET_FS);
+      if (is_set && entered.orig_rax == SYS_set_tid_address) return ToThreadId();
+      if (is_set && entered.orig_rax != SYS_arch_prctl) break;  // a library that asks for none
+    }
+    if (is_set) return {};
+    (void)kill(static_cast<pid_t>(pid_), SIGKILL);
+    return Fail(Error(ErrorKind::kUnsupported,
+                      "the command is a static program that sets no thread pointer (fs), which the "
+                      "agent knows threads by")
+                    .WithCure("profile it instead: stackreel record -- COMMAND"));
+  }
+  Status ToThreadId() {
+    constexpr int kMostSteps = 64;
+    constexpr size_t kLook = 1024;
+    for (int i = 0; i < kMostSteps; ++i) {
+      TRY_ASSIGN(const user_regs_struct regs, Registers());
+      std::array<uint32_t, kLook / 4> block = {};
+      if (Read(regs.fs_base, block)) {
+        for (const uint32_t word : block) {
+          if (word == pid_) return {};
+        }
+      }
+      TRY(Next(PTRACE_SINGLESTEP));
+    }
+    return {};
+  }
+
+  Result<HeldEntry> Hold() {
+    TRY_ASSIGN(const user_regs_struct regs, Registers());
+    HeldEntry held;
+    held.at = Avma(regs.rip);
+    if (!Read(regs.rip, held.original)) {
+      return Fail(ErrorKind::kUnsupported, "the command's code is not mapped");
+    }
+    TRY(Write(regs.rip, kLoop));
+    if (Ptrace(PTRACE_DETACH, pid_, 0, 0) != 0) {
+      return Fail(ErrnoError(errno, "the command cannot be let go"));
+    }
+    return held;
+  }
+
+  uint32_t pid_;
+  Fd memory_;
+  uint64_t entry_ = 0, base_ = 0;
+  int event_ = 0, signal_ = 0;
+  bool at_system_call_ = false;
+};
+
+}  // namespace
+
+Result<HeldEntry> StartToEntry(ChildProcess& child) {
+  OwnThread tracer;
+  EntryRun run(child.pid());
+  TRY(tracer.Run([&] { return run.Seize(); }));
+  TRY(child.Start());
+  return tracer.Run([&] { return run.ToEntry(); });
+}
+
+#else
+
+Result<HeldEntry> StartToEntry(ChildProcess&) {
+  return Fail(ErrorKind::kUnsupported, "only x86-64 programs can be traced");
+}
+
+#endif
+
+}  // namespace stackreel::os

@@ -1,0 +1,31 @@
+// A command held at the first instruction of its program.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "base/address.h"
+#include "base/error.h"
+#include "os/child_process.h"
+
+namespace stackreel::os {
+
+// Where a started program is held: in a loop of one instruction, since nothing else holds a process
+// that nobody traces. Whoever stops it next puts `original` back at `at`, and the program begins.
+struct HeldEntry {
+  Avma at;
+  std::array<uint8_t, 2> original = {};
+};
+
+// Starts a prepared child and lets it run to the entry of its program: of a dynamic program behind
+// what the dynamic linker does (all libraries are mapped, their constructors have run), of a static
+// one to where its C library has set the thread pointer and noted the thread's id. Signals that
+// come meanwhile are the child's. If this process dies before it returns, the child is killed.
+//
+// kNotFound, kPermission: the command cannot be executed. kInterrupted: it ended before it came
+// there; its exit code is the child's. kUnsupported: it is no 64-bit x86 program, or a static one
+// that sets no thread pointer; it is killed then.
+Result<HeldEntry> StartToEntry(ChildProcess& child);
+
+}  // namespace stackreel::os
