@@ -19,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "os/file.h"
@@ -177,7 +178,7 @@ int Toggle(const Options& options, Executor& executor) {
   std::this_thread::sleep_for(kBeforeAttach);
   tracer::TraceOptions wanted = WantedOf(options);
   wanted.pid = static_cast<uint32_t>(pid);
-  auto session = TraceSession::Begin(wanted, executor);
+  auto session = TraceSession::Begin(std::move(wanted), executor);
   if (!session) {
     // What cannot be tried here ends early, and says so.
     const int code = WaitFor(pid);
@@ -207,7 +208,7 @@ int TraceFromStart(const Options& options, Executor& executor) {
   wanted.command = options.command;
   auto session = [&] {
     const StdoutToFile redirected(OutputPath(options));
-    return TraceSession::Begin(wanted, executor);
+    return TraceSession::Begin(std::move(wanted), executor);
   }();
   if (!session) return Complain(session.error().ToString());
   std::optional<tracer::TraceEnd> end;

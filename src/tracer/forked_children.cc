@@ -1,0 +1,44 @@
+#include "tracer/forked_children.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "os/proc.h"
+#include "tracer/recover.h"
+
+namespace stackreel::tracer {
+
+std::vector<uint32_t> FindForkedChildren(uint32_t pid, uint64_t pool_inode) {
+  std::vector<uint32_t> found;
+  for (const uint32_t candidate : os::ListProcesses()) {
+    if (candidate == pid) continue;
+    // Most processes have no mapping of that name: their maps are not taken apart.
+    const auto text = os::ReadTextFile(fmt::format("/proc/{}/maps", candidate));
+    if (!text || !text->contains(fmt::format("/memfd:{}", kPoolName))) continue;
+    const auto maps = os::ParseProcMaps(*text);
+    const bool maps_it = std::ranges::any_of(maps, [&](const os::ProcMapping& mapping) {
+      return mapping.ino == pool_inode &&
+             std::string_view(mapping.path).starts_with(fmt::format("/memfd:{}", kPoolName));
+    });
+    // This process has it mapped, too.
+    if (maps_it && candidate != static_cast<uint32_t>(getpid())) found.push_back(candidate);
+  }
+  return found;
+}
+
+size_t LeaveForkedChildren(const Target& parent, const InstalledAgent& agent, OpenCallWords& open) {
+  size_t failed = 0;
+  for (const uint32_t pid : FindForkedChildren(parent.pid(), agent.pool().inode())) {
+    auto target = Target::Open(pid);
+    if (!target) continue;
+    const auto outcome = Recover(**target, agent.place(), open);
+    failed += outcome && outcome->left ? 0 : 1;
+  }
+  return failed;
+}
+
+}  // namespace stackreel::tracer

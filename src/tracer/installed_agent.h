@@ -1,0 +1,107 @@
+// The agent in a target: its memory there, and the pool that is shared with it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/address.h"
+#include "base/error.h"
+#include "os/file.h"
+#include "tracedata/agent_memory.h"
+#include "tracer/target.h"
+
+namespace stackreel::tracer {
+
+// The name under which the pool is found in /proc/PID/maps. The agent lies directly below it.
+inline constexpr char kPoolName[] = "stackreel";
+
+// Where an agent's parts are in the target.
+struct AgentPlace {
+  Avma code;
+  uint64_t pool_size = 0;
+  [[nodiscard]] Avma control() const { return code + tracedata::kAgentCodeSize; }
+  [[nodiscard]] Avma directory() const { return control() + tracedata::kControlSize; }
+  [[nodiscard]] Avma slots() const { return directory() + tracedata::kDirectorySize; }
+  [[nodiscard]] Avma slot(uint32_t i) const {
+    return slots() + uint64_t{i} * sizeof(tracedata::ThreadSlot);
+  }
+  [[nodiscard]] Avma pool() const { return code + tracedata::kAgentSize; }
+};
+
+// The chunks that agents write to, as they are mapped here. The memory outlives the target.
+class Pool {
+ public:
+  // Takes over a memfd, gives it its size and touches all of it, so that no page fault happens on
+  // either side.
+  static Result<std::unique_ptr<Pool>> Make(os::Fd file, uint32_t chunks);
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  [[nodiscard]] tracedata::PoolHeader& header() const;
+  [[nodiscard]] uint32_t chunks() const { return chunks_; }
+  [[nodiscard]] tracedata::ChunkHeader& chunk(uint32_t i) const;
+  [[nodiscard]] ByteView words(uint32_t i) const;
+  // Gives all but the header's page back to the system: for when nobody records any more.
+  void Drop();
+  // Waits until a chunk becomes full, or for `milliseconds`.
+  void AwaitFull(int milliseconds) const;
+  // Tells whoever waits for a free chunk.
+  void NoteFreed() const;
+  // The file's identity, as /proc/PID/maps of whoever maps it shows.
+  [[nodiscard]] uint64_t inode() const { return inode_; }
+
+ private:
+  Pool(os::Fd file, uint8_t* memory, uint32_t chunks, uint64_t inode)
+      : file_(std::move(file)), memory_(memory), chunks_(chunks), inode_(inode) {}
+
+  os::Fd file_;
+  uint8_t* memory_;
+  uint32_t chunks_;
+  uint64_t inode_;
+};
+
+class InstalledAgent {
+ public:
+  struct Options {
+    uint32_t chunks = 512;
+    tracedata::OnFull on_full = tracedata::OnFull::kBlock;
+  };
+  // Puts the agent into a target that is held. An agent that was left there by a tracer that has
+  // detached is used again. Refused: threads whose fs:0 is not their thread pointer (Go, a static
+  // program that has not set it yet).
+  static Result<std::unique_ptr<InstalledAgent>> Install(Target& target, const Options& options);
+
+  [[nodiscard]] const AgentPlace& place() const { return place_; }
+  [[nodiscard]] Pool& pool() const { return *pool_; }
+  [[nodiscard]] const tracedata::AgentCodeHeader& routines() const { return routines_; }
+
+  // Calls are recorded from now on, or no more.
+  Status SetRecording(Target& target, bool recording) const;
+
+ private:
+  InstalledAgent() = default;
+  AgentPlace place_;
+  std::unique_ptr<Pool> pool_;
+  tracedata::AgentCodeHeader routines_;
+};
+
+// An agent that is in a process already.
+struct FoundAgent {
+  AgentPlace place;
+  uint64_t pool_inode = 0;
+  uint32_t version = 0;
+  uint32_t tracer_pid = 0;  // 0: detached
+  bool tracer_alive = false;
+};
+// Nothing if there is none.
+Result<std::optional<FoundAgent>> FindAgent(const Target& target);
+
+// Checks each thread's fs:0 and finds where the C library keeps its id (tracedata::kNoTidOffset if
+// that is not to be learnt). The target is held.
+Result<uint32_t> LearnTidOffset(Target& target);
+
+}  // namespace stackreel::tracer

@@ -1,0 +1,44 @@
+// What is left of tracing in a target when its code is as it was: hijacked return addresses, and
+// the memory of the agent.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "patch/room.h"
+#include "patch/site.h"
+#include "tracer/installed_agent.h"
+#include "tracer/target.h"
+
+namespace stackreel::tracer {
+
+// Open calls that the trace has no entry of yet, as words for it: by pid and tid as the agent knows
+// them.
+using OpenCallWords = std::map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>>;
+
+struct LeaveOutcome {
+  size_t put_back = 0;  // return addresses
+  size_t busy = 0;      // threads in the agent or a stub, with calls that could not be put back
+};
+
+// Where the agent and the stubs of these sites are mapped.
+Result<std::vector<patch::AddressRange>> AgentCodeRanges(const Target& target,
+                                                         const AgentPlace& agent,
+                                                         std::span<const patch::Site> sites);
+
+// Ends recording and puts the true return addresses back for every thread that is not busy. The
+// target is held, its sites are original. What it found open is added to `open`. Call it again
+// (the target having run a little) while there are busy threads.
+Result<LeaveOutcome> PutReturnAddressesBack(Target& target, const AgentPlace& agent,
+                                            std::span<const patch::AddressRange> code,
+                                            OpenCallWords& open);
+
+// Gives the agent's private memory back and marks it as nobody's, when no thread is busy. Code and
+// stubs stay: a context that the program keeps somewhere may lead there still.
+Status MarkLeft(Target& target, const AgentPlace& agent);
+
+}  // namespace stackreel::tracer

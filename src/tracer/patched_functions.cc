@@ -1,0 +1,519 @@
+#include "tracer/patched_functions.h"
+
+#include <fmt/format.h>
+#include <x86intrin.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+
+#include "tracer/near_names.h"
+
+namespace stackreel::tracer {
+
+namespace {
+
+using tracedata::PatchEvent;
+
+// Functions that walk the stack, and must find true return addresses there.
+constexpr std::array kStackWalkers = std::to_array<std::string_view>(
+    {"_Unwind_RaiseException", "_Unwind_Resume", "_Unwind_Resume_or_Rethrow",
+     "_Unwind_ForcedUnwind", "_Unwind_Backtrace", "backtrace", "longjmp", "_longjmp", "siglongjmp",
+     "__longjmp_chk"});
+constexpr std::string_view kBeginCatch = "__cxa_begin_catch";
+// Who has them.
+constexpr std::array kWalkerModules =
+    std::to_array<std::string_view>({"libgcc_s", "libc", "libstdc++", "libunwind", "libc++abi"});
+
+bool MayHaveWalkers(const TargetModule& module) {
+  if (module.is_program) return true;
+  const size_t slash = module.path.rfind('/');
+  const std::string_view file = std::string_view(module.path).substr(slash + 1);
+  return std::ranges::any_of(kWalkerModules,
+                             [file](std::string_view name) {
+                               return file.starts_with(name) && file.size() > name.size() &&
+                                      (file[name.size()] == '.' || file[name.size()] == '-');
+                             }) ||
+         file.starts_with("ld-musl");
+}
+
+std::optional<agent::StubKind> WalkerKind(const ModuleFunction& function) {
+  const auto kind_of = [](std::string_view name) -> std::optional<agent::StubKind> {
+    if (name == kBeginCatch) return agent::StubKind::kAfterCatch;
+    if (std::ranges::find(kStackWalkers, name) != kStackWalkers.end()) {
+      return agent::StubKind::kBeforeUnwind;
+    }
+    return std::nullopt;
+  };
+  if (const auto kind = kind_of(function.name)) return kind;
+  for (const std::string_view name : function.others) {
+    if (const auto kind = kind_of(name)) return kind;
+  }
+  return std::nullopt;
+}
+
+bool MatchesAnyName(const FunctionPattern& pattern, const ModuleFunction& function) {
+  return pattern.MatchesName(function.name) ||
+         std::ranges::any_of(function.others,
+                             [&](std::string_view name) { return pattern.MatchesName(name); });
+}
+
+// Functions that cannot be called from a stub, which is what happens to a function that is
+// recorded.
+struct UnfitName {
+  std::string_view name;
+  const char* why;
+};
+constexpr const char* kTwice = "it returns twice";
+constexpr const char* kNotCalled = "it is not called as functions are";
+constexpr const char* kLooksAtCaller = "it looks at its caller's address";
+constexpr std::array kUnfit = std::to_array<UnfitName>({
+    // The second return would find the first one's call.
+    {"setjmp", kTwice},
+    {"_setjmp", kTwice},
+    {"sigsetjmp", kTwice},
+    {"__sigsetjmp", kTwice},
+    {"getcontext", kTwice},
+    {"__getcontext", kTwice},
+    {"swapcontext", kTwice},
+    {"__swapcontext", kTwice},
+    {"vfork", kTwice},
+    {"__vfork", kTwice},
+    {"__libc_vfork", kTwice},
+    {"clone", kTwice},
+    {"__clone", kTwice},
+    {"__clone_internal", kTwice},
+    {"clone3", kTwice},
+    {"__clone3", kTwice},
+    // No return address is at the top of the stack.
+    {"_start", kNotCalled},
+    {"_dl_start", kNotCalled},
+    {"_dl_start_user", kNotCalled},
+    {"__restore_rt", kNotCalled},
+    {"__start_context", kNotCalled},
+    {"__longjmp", kNotCalled},
+    {"_dl_runtime_resolve", kNotCalled},
+    {"_dl_runtime_resolve_fxsave", kNotCalled},
+    {"_dl_runtime_resolve_xsave", kNotCalled},
+    {"_dl_runtime_resolve_xsavec", kNotCalled},
+    {"_dl_runtime_profile_sse", kNotCalled},
+    {"_dl_runtime_profile_avx", kNotCalled},
+    {"_dl_runtime_profile_avx512", kNotCalled},
+    {"mcount", kLooksAtCaller},
+    {"_mcount", kLooksAtCaller},
+    {"__fentry__", kLooksAtCaller},
+    {"dlsym", kLooksAtCaller},
+    {"dlvsym", kLooksAtCaller},
+    {"dlopen", kLooksAtCaller},
+    {"dlmopen", kLooksAtCaller},
+});
+
+// Why a function cannot be recorded, by what it does; null if it can.
+const char* WhyUnfit(const TargetModule& module, const ModuleFunction& function) {
+  if (function.start == module.code->image().entry()) return kNotCalled;
+  for (const UnfitName& unfit : kUnfit) {
+    if (function.name == unfit.name) return unfit.why;
+    if (std::ranges::find(function.others, unfit.name) != function.others.end()) return unfit.why;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+uint64_t NowTicks() { return __rdtsc(); }
+
+PatchedFunctions::PatchedFunctions(Target& target, FactSink facts, Executor& executor)
+    : target_(target), facts_(std::move(facts)), executor_(executor) {
+  const std::string features = StatusLine(target.pid(), "x86_Thread_features");
+  plan_options_.has_shadow_stack = features.contains("shstk");
+  plan_options_.allow_trap = false;
+}
+
+void PatchedFunctions::UseAgent(const AgentPlace& agent) {
+  rooms_.emplace(target_, agent.code);
+  process_.emplace(target_, agent);
+}
+
+Status PatchedFunctions::ReadModules() {
+  TRY_ASSIGN(const std::vector<os::ProcMapping> maps, os::ReadProcMaps(target_.pid()));
+  TRY_ASSIGN(std::vector<TargetModule> now, tracer::ReadModules(target_.pid(), maps));
+  // Those known keep their numbers, which events and functions have.
+  for (TargetModule& module : now) {
+    const bool known = std::ranges::any_of(modules_, [&module](const TargetModule& old) {
+      return old.path == module.path && old.range == module.range;
+    });
+    if (!known) modules_.push_back(std::move(module));
+  }
+  module_told_.resize(modules_.size());
+  return {};
+}
+
+Error PatchedFunctions::NothingMatches(const PatternChoice& choice) const {
+  const std::string& text = choice.pattern.text();
+  std::vector<std::string_view> names;
+  size_t modules = 0;
+  std::string untraceable;
+  for (const TargetModule& module : modules_) {
+    if (!choice.pattern.MatchesModule(module.path, module.is_program)) continue;
+    ++modules;
+    if (module.code == nullptr) {
+      untraceable += fmt::format("; {}: {}", module.path, module.why_not);
+      continue;
+    }
+    for (const ModuleFunction& function : module.code->functions()) {
+      if (!function.name.empty()) names.push_back(function.name);
+    }
+  }
+  const std::string wanted = text.substr(0, text.rfind('@'));
+  if (modules == 0) {
+    Error error(ErrorKind::kNotFound,
+                fmt::format("pattern '{}': no module of that name is mapped", text));
+    std::string cure = "modules there are:";
+    for (const TargetModule& module : modules_) {
+      cure += " " + module.path.substr(module.path.rfind('/') + 1);
+    }
+    return std::move(error).WithCure(std::move(cure));
+  }
+  Error error(ErrorKind::kNotFound, fmt::format("pattern '{}' matches none of {} functions{}", text,
+                                                names.size(), untraceable));
+  const std::vector<std::string> near = NearNames(wanted, names);
+  if (!near.empty()) {
+    return std::move(error).WithCure(fmt::format("near: {}", fmt::join(near, ", ")));
+  }
+  if (names.empty()) {
+    return std::move(error).WithCure(
+        "it is stripped: install its debug symbols, or name functions of a library, NAME@MODULE");
+  }
+  return std::move(error).WithCure(
+      fmt::format("functions of all modules: '{}@*'; every function: -P .", wanted));
+}
+
+Status PatchedFunctions::CheckMatches(std::span<const PatternChoice> patterns,
+                                      const std::vector<size_t>& matches) {
+  for (size_t i = 0; i < patterns.size(); ++i) {
+    if (matches[i] == 0) return Fail(NothingMatches(patterns[i]));
+  }
+  return {};
+}
+
+Result<PatchedFunctions::Choices> PatchedFunctions::Choose(
+    std::span<const PatternChoice> patterns) {
+  std::vector<size_t> matches(patterns.size());
+  Choices choices;
+  for (size_t m = 0; m < modules_.size(); ++m) {
+    TargetModule& module = modules_[m];
+    std::vector<size_t> concerned;  // patterns, the last first
+    for (size_t i = patterns.size(); i > 0; --i) {
+      if (patterns[i - 1].pattern.MatchesModule(module.path, module.is_program)) {
+        concerned.push_back(i - 1);
+      }
+    }
+    if (concerned.empty()) continue;
+    if (const Status read = ReadCode(module, target_.pid(), executor_); !read) continue;
+    for (const ModuleFunction& function : module.code->functions()) {
+      if (function.name.empty() && function.others.empty()) continue;
+      bool decided = false;
+      for (const size_t i : concerned) {
+        // Patterns that are overruled everywhere still match something.
+        if (decided && matches[i] != 0) continue;
+        if (!MatchesAnyName(patterns[i].pattern, function)) continue;
+        ++matches[i];
+        if (!decided) {
+          auto& list = patterns[i].choice == Choice::kPatch ? choices.patch : choices.unpatch;
+          list.emplace_back(m, &function);
+        }
+        decided = true;
+      }
+    }
+  }
+  TRY(CheckMatches(patterns, matches));
+  return choices;
+}
+
+Result<PatchedFunctions::Function*> PatchedFunctions::Register(size_t module,
+                                                               const ModuleFunction& function) {
+  const Key key = {module, function.start};
+  const auto [at, is_new] = functions_.emplace(key, Function());
+  if (!is_new) return &at->second;
+  at->second.id = next_function_++;
+  by_id_.emplace(at->second.id, key);
+  const TargetModule& of = modules_[module];
+  if (!module_told_[module]) {
+    module_told_[module] = true;
+    const auto id = static_cast<uint32_t>(module);
+    TRY(facts_(tracedata::TraceModule{.id = id, .path = of.path, .build_id = of.build_id}));
+    TRY(facts_(tracedata::ModuleLoad{.pid = target_.pid(),
+                                     .module = id,
+                                     .ticks = NowTicks(),
+                                     .start = of.range.start,
+                                     .end = of.range.end,
+                                     .bias = of.bias}));
+  }
+  TRY(facts_(tracedata::TraceFunction{.id = at->second.id,
+                                      .module = static_cast<uint32_t>(module),
+                                      .svma = function.start,
+                                      .size = function.code.size(),
+                                      .name = std::string(function.name),
+                                      .arguments = {},
+                                      .returns = {}}));
+  return &at->second;
+}
+
+Status PatchedFunctions::AddStackWalkers(Wishes& wishes) {
+  if (has_stack_walkers_) return {};
+  has_stack_walkers_ = true;
+  for (size_t m = 0; m < modules_.size(); ++m) {
+    TargetModule& module = modules_[m];
+    if (!MayHaveWalkers(module) || !ReadCode(module, target_.pid(), executor_)) continue;
+    for (const ModuleFunction& function : module.code->functions()) {
+      const auto kind = WalkerKind(function);
+      if (!kind) continue;
+      TRY_ASSIGN(Function * known, Register(m, function));
+      known->walks_stack = true;
+      if (known->site) continue;
+      wishes[m].push_back({.target = &function, .function = known->id, .stub = *kind});
+    }
+  }
+  return {};
+}
+
+PatchedFunctions::Function& PatchedFunctions::FunctionOf(size_t site) {
+  return functions_.at(by_id_.at(sites_.site(site).function));
+}
+const PatchedFunctions::Function& PatchedFunctions::FunctionOf(size_t site) const {
+  return functions_.at(by_id_.at(sites_.site(site).function));
+}
+
+Status PatchedFunctions::AddSite(const PlannedSite& planned) {
+  Function& function = functions_.at(by_id_.at(planned.site.function));
+  const auto added = sites_.Add(planned.site);
+  if (!added) {
+    function.refused = std::string(ToString(added.error()));
+    rooms_->GiveBack(planned.slot);
+    return {};
+  }
+  // Nobody runs it before the site leads there.
+  TRY(target_.Write(planned.slot.start, planned.stub_bytes));
+  function.site = *added;
+  return {};
+}
+
+Status PatchedFunctions::PlanAll(const Wishes& wishes) {
+  for (const auto& [m, list] : wishes) {
+    rooms_->Expect(list.size() * agent::kMaxStubLength);
+    SitePlan plan = PlanSites(modules_[m].placed(), list, plan_options_, *rooms_);
+    for (const PlannedSite& planned : plan.sites) TRY(AddSite(planned));
+    for (RefusedFunction& refused : plan.refused) {
+      functions_.at(by_id_.at(refused.function)).refused = refused.reason;
+      TRY(Log(PatchEvent::Action::kRefused, refused.function, refused.reason));
+    }
+  }
+  return {};
+}
+
+std::vector<size_t> PatchedFunctions::SitesOf(const FunctionList& functions) const {
+  std::vector<size_t> sites;
+  for (const auto& [module, function] : functions) {
+    const auto at = functions_.find(Key{module, function->start});
+    if (at != functions_.end() && at->second.site) sites.push_back(*at->second.site);
+  }
+  return sites;
+}
+
+Status PatchedFunctions::Log(PatchEvent::Action action, uint32_t function, std::string reason) {
+  return facts_(PatchEvent{.ticks = NowTicks(),
+                           .pid = target_.pid(),
+                           .action = action,
+                           .function = function,
+                           .reason = std::move(reason)});
+}
+
+Status PatchedFunctions::LogPatch(std::span<const size_t> sites, PatchEvent::Action action) {
+  for (const size_t i : sites) {
+    const uint32_t function = sites_.site(i).function;
+    switch (sites_.state(i)) {
+      case patch::SiteState::kPatched:
+      case patch::SiteState::kOriginal:
+        TRY(Log(action, function, ""));
+        break;
+      case patch::SiteState::kDeferred:
+      case patch::SiteState::kAsideLeft:
+        TRY(Log(PatchEvent::Action::kDeferred, function, "a thread is inside"));
+        break;
+      case patch::SiteState::kModified:
+      case patch::SiteState::kStuck:
+      case patch::SiteState::kGone:
+        TRY(Log(PatchEvent::Action::kRefused, function, std::string(ToString(sites_.state(i)))));
+        break;
+    }
+  }
+  return {};
+}
+
+void PatchedFunctions::Take(const patch::Outcome& outcome, PatchCounts& counts) {
+  if (outcome.error && counts.error.empty()) counts.error = outcome.error->ToString();
+  for (const auto& [site, refusal] : outcome.refused) {
+    FunctionOf(site).refused = std::string(ToString(refusal));
+  }
+}
+
+Status PatchedFunctions::Unpatch(const FunctionList& functions, PatchCounts& counts) {
+  std::vector<size_t> sites = SitesOf(functions);
+  std::erase_if(sites, [this](size_t i) {
+    return sites_.state(i) == patch::SiteState::kOriginal || FunctionOf(i).walks_stack;
+  });
+  if (sites.empty()) return {};
+  Take(sites_.Unpatch(sites, process_->process(), patch::SwitchMode::kStopped), counts);
+  TRY(LogPatch(sites, PatchEvent::Action::kUnpatched));
+  for (const size_t i : sites) {
+    counts.unpatched += sites_.state(i) == patch::SiteState::kOriginal ? 1 : 0;
+  }
+  return {};
+}
+
+// Of what was asked for, all there is to say of each.
+void PatchedFunctions::CountPatched(std::span<Function* const> wanted, PatchCounts& counts) const {
+  std::map<std::string, size_t> refused;
+  for (const Function* function : wanted) {
+    if (!function->refused.empty()) {
+      ++refused[function->refused];
+      continue;
+    }
+    if (!function->site) continue;
+    const patch::SiteState state = sites_.state(*function->site);
+    if (state == patch::SiteState::kPatched) {
+      ++counts.patched;
+    } else if (state == patch::SiteState::kDeferred) {
+      ++counts.deferred;
+    } else {
+      ++refused[std::string(ToString(state))];
+    }
+  }
+  counts.refused.assign(refused.begin(), refused.end());
+  std::ranges::stable_sort(counts.refused, std::ranges::greater(),
+                           [](const auto& entry) { return entry.second; });
+}
+
+Status PatchedFunctions::Patch(const FunctionList& functions, PatchCounts& counts) {
+  Wishes wishes;
+  const size_t first_new = sites_.size();
+  TRY(AddStackWalkers(wishes));
+  TRY(PlanAll(wishes));
+  wishes.clear();
+  std::vector<Function*> wanted;
+  for (const auto& [module, function] : functions) {
+    TRY_ASSIGN(Function * known, Register(module, *function));
+    wanted.push_back(known);
+    known->named = true;
+    if (known->walks_stack) {
+      known->refused = "it walks the stack";
+    } else if (const char* why = WhyUnfit(modules_[module], *function)) {
+      known->refused = why;
+    } else if (!known->site) {
+      known->refused.clear();
+      wishes[module].push_back({.target = function, .function = known->id, .stub = {}});
+    }
+  }
+  TRY(PlanAll(wishes));
+  std::vector<size_t> sites = SitesOf(functions);
+  // In one batch with those that walk the stack: nobody must unwind before they are patched.
+  for (size_t i = first_new; i < sites_.size(); ++i) {
+    if (FunctionOf(i).walks_stack) sites.push_back(i);
+  }
+  std::erase_if(sites, [this](size_t i) { return sites_.state(i) == patch::SiteState::kPatched; });
+  Take(sites_.Patch(sites, process_->process(), patch::SwitchMode::kStopped), counts);
+  TRY(LogPatch(sites, PatchEvent::Action::kPatched));
+  CountPatched(wanted, counts);
+  return {};
+}
+
+Status PatchedFunctions::Check(std::span<const PatternChoice> patterns) {
+  TRY(ReadModules());
+  TRY(Choose(patterns));
+  return {};
+}
+
+Result<PatchCounts> PatchedFunctions::Apply(std::span<const PatternChoice> patterns) {
+  TRY(ReadModules());
+  TRY_ASSIGN(const Choices choices, Choose(patterns));
+  PatchCounts counts;
+  counts.matched = choices.patch.size() + choices.unpatch.size();
+  TRY(Unpatch(choices.unpatch, counts));
+  if (!choices.patch.empty()) TRY(Patch(choices.patch, counts));
+  return counts;
+}
+
+Result<PatchCounts> PatchedFunctions::Retry() {
+  PatchCounts counts;
+  std::vector<size_t> deferred;
+  for (size_t i = 0; i < sites_.size(); ++i) {
+    if (sites_.state(i) == patch::SiteState::kDeferred) deferred.push_back(i);
+  }
+  if (deferred.empty() && sites_.Count(patch::SiteState::kAsideLeft) == 0 &&
+      sites_.Count(patch::SiteState::kStuck) == 0) {
+    return counts;
+  }
+  Take(sites_.Retry(process_->process(), patch::SwitchMode::kStopped), counts);
+  TRY(LogPatch(deferred, PatchEvent::Action::kPatched));
+  for (const size_t i : deferred) {
+    counts.patched += sites_.state(i) == patch::SiteState::kPatched ? 1 : 0;
+    counts.deferred += sites_.state(i) == patch::SiteState::kDeferred ? 1 : 0;
+  }
+  return counts;
+}
+
+Result<PatchCounts> PatchedFunctions::UnpatchAll() {
+  PatchCounts counts;
+  std::vector<size_t> sites;
+  for (size_t i = 0; i < sites_.size(); ++i) {
+    if (sites_.state(i) != patch::SiteState::kOriginal) sites.push_back(i);
+  }
+  Take(sites_.Unpatch(sites, process_->process(), patch::SwitchMode::kStopped), counts);
+  TRY(LogPatch(sites, PatchEvent::Action::kDetached));
+  for (const size_t i : sites) {
+    counts.unpatched += sites_.state(i) == patch::SiteState::kOriginal ? 1 : 0;
+  }
+  return counts;
+}
+
+size_t PatchedFunctions::CountModified() const {
+  size_t modified = 0;
+  for (size_t i = 0; i < sites_.size(); ++i) {
+    const patch::Site& site = sites_.site(i);
+    std::vector<uint8_t> memory(site.original.length);
+    if (!target_.Read(site.begin(), memory)) continue;  // its module is gone
+    modified += std::ranges::equal(memory, site.original.view()) ? 0 : 1;
+  }
+  return modified;
+}
+
+size_t PatchedFunctions::CountForeign() const {
+  size_t foreign = 0;
+  for (size_t i = 0; i < sites_.size(); ++i) {
+    const patch::Site& site = sites_.site(i);
+    std::vector<uint8_t> memory(site.original.length);
+    if (!target_.Read(site.begin(), memory)) continue;
+    foreign += patch::Assess(site, memory) == patch::MemoryForm::kForeign ? 1 : 0;
+  }
+  return foreign;
+}
+
+SiteCounts PatchedFunctions::Count() const {
+  SiteCounts counts;
+  for (const auto& [key, function] : functions_) {
+    if (!function.named) continue;
+    ++counts.functions;
+    if (!function.refused.empty()) ++counts.refused[function.refused];
+  }
+  for (size_t i = 0; i < sites_.size(); ++i) {
+    if (FunctionOf(i).walks_stack) continue;
+    const patch::SiteState state = sites_.state(i);
+    ++counts.by_state[std::string(ToString(state))];
+    if (state != patch::SiteState::kPatched) continue;
+    ++counts.by_kind[std::string(x86::NameOf(sites_.site(i).kind))];
+  }
+  return counts;
+}
+
+}  // namespace stackreel::tracer

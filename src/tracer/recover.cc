@@ -1,0 +1,49 @@
+#include "tracer/recover.h"
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "patch/site_set.h"
+#include "tracer/target_process.h"
+
+namespace stackreel::tracer {
+
+namespace {
+
+constexpr int kTries = 200;
+constexpr auto kPause = std::chrono::milliseconds(2);
+
+Status RecoverOnce(Target& target, const AgentPlace& agent, const std::vector<patch::Site>& sites,
+                   patch::SiteSet& set, OpenCallWords& open, RecoverOutcome& outcome) {
+  TRY_ASSIGN(const Holding held, Holding::Of(target));
+  TargetProcess process(target, agent);
+  const patch::Outcome done = set.Recover(process.process(), patch::SwitchMode::kStopped);
+  outcome.restored = set.Count(patch::SiteState::kOriginal);
+  outcome.gone = set.Count(patch::SiteState::kGone);
+  if (done.error) return Fail(*done.error);
+  TRY_ASSIGN(const auto code, AgentCodeRanges(target, agent, sites));
+  TRY_ASSIGN(const LeaveOutcome left, PutReturnAddressesBack(target, agent, code, open));
+  outcome.put_back += left.put_back;
+  outcome.busy = left.busy;
+  outcome.left = left.busy == 0 && outcome.restored + outcome.gone == sites.size();
+  return outcome.left ? MarkLeft(target, agent) : Status();
+}
+
+}  // namespace
+
+Result<RecoverOutcome> Recover(Target& target, const AgentPlace& agent, OpenCallWords& open) {
+  TRY_ASSIGN(const std::vector<patch::Site> sites, ReadJournal(target, agent));
+  patch::SiteSet set;
+  for (const patch::Site& site : sites) (void)set.Add(site, patch::SiteState::kStuck);
+  RecoverOutcome outcome;
+  outcome.sites = sites.size();
+  for (int i = 0; i < kTries; ++i) {
+    TRY(RecoverOnce(target, agent, sites, set, open, outcome));
+    if (outcome.left) break;
+    std::this_thread::sleep_for(kPause);
+  }
+  return outcome;
+}
+
+}  // namespace stackreel::tracer

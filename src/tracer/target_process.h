@@ -1,0 +1,113 @@
+// A target as patch/ sees a process: its code, cores, threads, trap table and journal.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/address.h"
+#include "base/error.h"
+#include "os/proc.h"
+#include "patch/execute.h"
+#include "patch/quiesce.h"
+#include "patch/site.h"
+#include "tracer/installed_agent.h"
+#include "tracer/signal_frames.h"
+#include "tracer/target.h"
+
+namespace stackreel::tracer {
+
+class TargetCode : public patch::CodeMemory {
+ public:
+  explicit TargetCode(Target& target) : target_(target) {}
+  Status Read(Avma at, std::span<uint8_t> out) override { return target_.Read(at, out); }
+  Status Write(Avma at, ByteView bytes) override { return target_.Write(at, bytes); }
+
+ private:
+  Target& target_;
+};
+
+// A thread that has been stopped has executed iret or its like when it goes on, which serialises.
+class TargetCores : public patch::CoreSync {
+ public:
+  explicit TargetCores(Target& target) : target_(target) {}
+  Status Sync() override;
+
+ private:
+  Target& target_;
+};
+
+// Where each thread is and will go on.
+struct ThreadPosition {
+  size_t thread = 0;  // index in os::StoppedProcess::threads()
+  patch::CodePosition position;
+  Avma place;  // the word that holds the ip; 0: the thread's own register
+};
+// Of all threads of a target that is held.
+Result<std::vector<ThreadPosition>> FindPositions(Target& target);
+
+class TargetThreads : public patch::Threads {
+ public:
+  explicit TargetThreads(Target& target) : target_(target) {}
+  Result<std::vector<size_t>> ClearOut(std::span<const patch::Site* const> sites,
+                                       patch::Form inside) override;
+  Status Stop() override { return target_.Hold(); }
+  Status Resume() override { return target_.LetGo(); }
+
+ private:
+  Status Move(const ThreadPosition& from, Avma to);
+  Target& target_;
+};
+
+// The agent's table of traps. An agent that has none refuses entries, so that a batch with traps
+// ends before anything is stored.
+class TargetTraps : public patch::TrapTable {
+ public:
+  Status Publish(std::span<const patch::TrapEntry> entries) override;
+};
+
+// All sites that were ever patched, in memory of the target (AgentControl::journal). The one before
+// stays whole until the next stands.
+class TargetJournal : public patch::Journal {
+ public:
+  TargetJournal(Target& target, const AgentPlace& agent) : target_(target), agent_(agent) {}
+  Status Keep(std::span<const patch::Site* const> sites) override;
+
+ private:
+  struct Buffer {
+    Avma at;
+    uint64_t size = 0;
+  };
+  Status Grow(Buffer& buffer, uint64_t size);
+
+  Target& target_;
+  AgentPlace agent_;
+  std::map<Avma, patch::Site> sites_;  // by begin()
+  Buffer buffers_[2];
+  int next_ = 0;
+};
+
+// The journal of an agent that another tracer has left. It may be empty.
+Result<std::vector<patch::Site>> ReadJournal(const Target& target, const AgentPlace& agent);
+
+// All of it together.
+class TargetProcess {
+ public:
+  TargetProcess(Target& target, const AgentPlace& agent)
+      : code_(target), cores_(target), threads_(target), journal_(target, agent) {}
+  [[nodiscard]] patch::Process process() {
+    return {&code_, &cores_, &traps_, &threads_, &journal_};
+  }
+
+ private:
+  TargetCode code_;
+  TargetCores cores_;
+  TargetThreads threads_;
+  TargetTraps traps_;
+  TargetJournal journal_;
+};
+
+}  // namespace stackreel::tracer

@@ -1,0 +1,37 @@
+// Rooms in a target, where stubs stand.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/address.h"
+#include "patch/room.h"
+#include "tracer/site_plan.h"
+#include "tracer/target.h"
+
+namespace stackreel::tracer {
+
+class TargetRooms : public Rooms {
+ public:
+  TargetRooms(Target& target, Avma agent_code) : target_(target), agent_(agent_code) {}
+
+  // Holds the target for a moment if a room must be mapped.
+  Result<Slot> Take(uint64_t size, patch::AddressRange module) override;
+  void GiveBack(patch::AddressRange slot) override;
+  // How large the next rooms are to be: what is about to be taken.
+  void Expect(uint64_t bytes) { expected_ = bytes; }
+
+  [[nodiscard]] const std::vector<patch::AddressRange>& rooms() const { return rooms_; }
+  [[nodiscard]] bool Contains(Avma at) const;
+
+ private:
+  Status AddRoom(uint64_t size, patch::AddressRange module);
+
+  Target& target_;
+  Avma agent_;
+  patch::SlotRooms slots_;
+  std::vector<patch::AddressRange> rooms_;
+  uint64_t expected_ = 0;
+};
+
+}  // namespace stackreel::tracer

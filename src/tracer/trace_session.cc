@@ -1,0 +1,219 @@
+#include "tracer/trace_session.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "os/proc.h"
+#include "tracer/forked_children.h"
+#include "tracer/trace_clock.h"
+
+namespace stackreel::tracer {
+
+namespace {
+
+using tracedata::AgentControl;
+using namespace std::chrono_literals;
+
+// How often, and how long apart, threads in the agent are waited for when a program is left.
+constexpr int kLeaveTries = 200;
+constexpr auto kLeavePause = 2ms;
+
+}  // namespace
+
+Result<std::unique_ptr<TraceSession>> TraceSession::Begin(TraceOptions options,
+                                                          Executor& executor) {
+  std::unique_ptr<TraceSession> session(new TraceSession(std::move(options)));
+  Status begun = session->Open(executor);
+  if (begun) begun = session->Prepare();
+  if (begun) return session;
+  if (session->child_ != nullptr) {
+    session->child_->Signal(SIGKILL);
+    session->child_->Wait(/*block=*/true);
+    session->finished_ = true;
+  }
+  return Fail(std::move(begun.error()));
+}
+
+// What can be refused without touching the process.
+Status TraceSession::Open(Executor& executor) {
+  if (options_.pid == 0) {
+    TRY_ASSIGN(child_, os::ChildProcess::Prepare(options_.command, /*stdout_to_stderr=*/false,
+                                                 options_.signals));
+    TRY_ASSIGN(entry_, os::StartToEntry(*child_));
+  }
+  TRY_ASSIGN(target_, Target::Open(child_ != nullptr ? child_->pid() : options_.pid));
+  const auto pid = static_cast<pid_t>(target_->pid());
+  pidfd_ = os::Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  // A command does not run before all is patched.
+  if (entry_) {
+    TRY(target_->Hold());
+    TRY(target_->Write(entry_->at, entry_->original));
+  }
+  functions_ = std::make_unique<PatchedFunctions>(
+      *target_, [this](const tracedata::TraceFact& fact) { return output_->Add(fact); }, executor);
+  return functions_->Check(options_.patterns);
+}
+
+Status TraceSession::Prepare() {
+  {
+    TRY_ASSIGN(const Holding holding, Holding::Of(*target_));
+    TRY_ASSIGN(agent_, InstalledAgent::Install(
+                           *target_, {.chunks = options_.chunks, .on_full = options_.on_full}));
+  }
+  functions_->UseAgent(agent_->place());
+  TRY_ASSIGN(output_, TraceOutput::Create(options_.output, options_.level));
+  clock_ = MeasureClock();
+  TRY(WriteFirstFacts());
+  collector_ = std::make_unique<ChunkCollector>(agent_->pool(), *output_, target_->pid());
+  collector_->Start();
+  if (options_.min_duration_us > 0) {
+    const auto ticks = static_cast<uint64_t>(options_.min_duration_us * 1e-6 *
+                                             static_cast<double>(clock_.ticks_per_second));
+    TRY(target_->WriteObject(agent_->place().control() + offsetof(AgentControl, min_duration),
+                             ticks));
+  }
+  TRY(agent_->SetRecording(*target_, true));
+  TRY_ASSIGN(summary_.patched, functions_->Apply(options_.patterns));
+  if (summary_.patched.patched == 0 && !summary_.patched.error.empty()) {
+    return Fail(ErrorKind::kUnsupported, fmt::format("process {} cannot be patched: {}",
+                                                     target_->pid(), summary_.patched.error));
+  }
+  TRY(output_->Flush());
+  return entry_ ? target_->LetGo() : Status();
+}
+
+Status TraceSession::WriteFirstFacts() {
+  TRY(output_->Add(clock_));
+  return output_->Add(DescribeHost(target_->pid()));
+}
+
+TraceSession::~TraceSession() {
+  if (finished_ || target_ == nullptr) return;
+  OpenCallWords open;
+  (void)Leave(open);
+  (void)Collect(open);
+}
+
+std::optional<TraceEnd> TraceSession::Ended() {
+  pollfd poll_fd = {.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
+  const bool gone =
+      pidfd_.valid() ? poll(&poll_fd, 1, 0) > 0 : os::ListThreads(target_->pid()).empty();
+  if (gone) return TraceEnd::kProgramEnded;
+  if (target_->ReadObject<uint64_t>(agent_->place().control())) return std::nullopt;
+  // The memory that was opened is the old program's; or it is about to end, and has none any more.
+  const auto maps = os::ReadProcMaps(target_->pid());
+  if (maps && !maps->empty()) return TraceEnd::kExecuted;
+  return std::nullopt;
+}
+
+Status TraceSession::Tend() {
+  // What cannot be done now is tried the next time; what states sites are in says it all.
+  (void)functions_->Retry();
+  return collector_->status();
+}
+
+Result<PatchCounts> TraceSession::Apply(std::span<const PatternChoice> patterns) {
+  TRY_ASSIGN(PatchCounts counts, functions_->Apply(patterns));
+  TRY(output_->Flush());
+  return counts;
+}
+
+// One moment of holding: code as it was, then what is left on stacks.
+Status TraceSession::LeaveOnce(OpenCallWords& open, LeaveOutcome& outcome) {
+  TRY_ASSIGN(const Holding held, Holding::Of(*target_));
+  TRY_ASSIGN(const PatchCounts counts, functions_->UnpatchAll());
+  if (!counts.error.empty()) return Fail(ErrorKind::kIo, counts.error);
+  std::vector<patch::Site> sites;
+  for (size_t i = 0; i < functions_->sites().size(); ++i) {
+    sites.push_back(functions_->sites().site(i));
+  }
+  TRY_ASSIGN(const auto code, AgentCodeRanges(*target_, agent_->place(), sites));
+  TRY_ASSIGN(outcome, PutReturnAddressesBack(*target_, agent_->place(), code, open));
+  summary_.put_back += outcome.put_back;
+  if (outcome.busy != 0) return {};
+  return MarkLeft(*target_, agent_->place());
+}
+
+Status TraceSession::Leave(OpenCallWords& open) {
+  if (agent_ == nullptr) return {};
+  LeaveOutcome outcome;
+  Status left;
+  // The collector goes on meanwhile: a thread that waits for a free chunk is in the agent.
+  for (int i = 0; i < kLeaveTries; ++i) {
+    left = LeaveOnce(open, outcome);
+    if (!left || outcome.busy == 0) break;
+    std::this_thread::sleep_for(kLeavePause);
+  }
+  summary_.busy = outcome.busy;
+  summary_.detached = left && outcome.busy == 0;
+  summary_.modified = functions_->CountModified();
+  return left;
+}
+
+Status TraceSession::Collect(const OpenCallWords& open) {
+  if (collector_ == nullptr) return {};
+  TRY(collector_->Stop());
+  return collector_->TakeOwned(0, open);
+}
+
+Result<TraceSummary> TraceSession::Finish(TraceEnd end) {
+  finished_ = true;
+  summary_.end = end;
+  summary_.pid = target_->pid();
+  summary_.directory = output_->directory();
+  OpenCallWords open;
+  if (end != TraceEnd::kProgramEnded && end != TraceEnd::kExecuted) {
+    const auto lost = target_->ReadObject<std::array<uint64_t, tracedata::kLossReasons>>(
+        agent_->place().control() + offsetof(AgentControl, lost));
+    if (lost) {
+      for (const uint64_t calls : *lost) summary_.lost_without_slot += calls;
+    }
+    if (Status left = Leave(open); !left) {
+      // It may end while it is being left.
+      if (left.error().kind != ErrorKind::kNotFound) return Fail(std::move(left.error()));
+      summary_.end = TraceEnd::kProgramEnded;
+    }
+  }
+  LeaveForkedChildren(*target_, *agent_, open);
+  summary_.write_error = Collect(open);
+  agent_->pool().Drop();
+  summary_.sites = functions_->Count();
+  summary_.collected = collector_->counts();
+  summary_.longest_hold = target_->longest_hold();
+  summary_.holds = target_->holds();
+  if (child_ != nullptr && summary_.end == TraceEnd::kProgramEnded) {
+    summary_.exit_code = child_->Wait(/*block=*/true);
+  }
+  if (Status written = WriteLastFacts(); !written && summary_.write_error) {
+    summary_.write_error = std::move(written);
+  }
+  summary_.bytes = output_->bytes();
+  return std::move(summary_);
+}
+
+Status TraceSession::WriteLastFacts() {
+  TRY(output_->Add(RefineClock(clock_)));
+  if (summary_.lost_without_slot != 0) {
+    TRY(output_->Add(tracedata::TraceLoss{.pid = target_->pid(),
+                                          .reason = "more threads than there is room for",
+                                          .calls = summary_.lost_without_slot}));
+  }
+  if (summary_.end == TraceEnd::kProgramEnded) {
+    const int code = summary_.exit_code.value_or(0);
+    TRY(output_->Add(
+        tracedata::ProcessExit{.ticks = NowTicks(),
+                               .pid = target_->pid(),
+                               .status = code > 128 ? code - 128 : W_EXITCODE(code, 0)}));
+  }
+  return output_->Flush();
+}
+
+}  // namespace stackreel::tracer

@@ -1,0 +1,117 @@
+// One trace of one program, from its start (or the attaching) to the end.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "os/child_process.h"
+#include "os/entry_stop.h"
+#include "tracer/chunk_collector.h"
+#include "tracer/function_pattern.h"
+#include "tracer/installed_agent.h"
+#include "tracer/leave_target.h"
+#include "tracer/patched_functions.h"
+#include "tracer/target.h"
+#include "tracer/trace_output.h"
+
+namespace stackreel::tracer {
+
+struct TraceOptions {
+  std::vector<std::string> command;  // to be started, or
+  uint32_t pid = 0;                  // what to attach to
+  std::vector<PatternChoice> patterns;
+  std::string output = "stackreel.trace";
+  double min_duration_us = 0;  // shorter calls are not kept
+  uint32_t chunks = 512;
+  tracedata::OnFull on_full = tracedata::OnFull::kBlock;
+  int level = 1;                                         // of zstd
+  os::SignalState signals = os::SignalState::Current();  // of a command
+};
+
+enum class TraceEnd : uint8_t { kProgramEnded, kExecuted, kDuration, kSignal, kRequest };
+
+struct TraceSummary {
+  uint32_t pid = 0;
+  std::string directory;
+  PatchCounts patched;  // when it began
+  SiteCounts sites;     // when it ended
+  CollectedCounts collected;
+  Status write_error;  // the first; what came behind it is incomplete
+  uint64_t lost_without_slot = 0;
+  uint64_t bytes = 0;
+  TraceEnd end = TraceEnd::kProgramEnded;
+  std::optional<int> exit_code;  // of a command
+  // Of a program that goes on:
+  bool detached = false;  // all is as it was
+  size_t put_back = 0;    // return addresses
+  size_t busy = 0;        // threads that could not be left
+  size_t modified = 0;    // sites whose memory is not what it was
+  std::chrono::microseconds longest_hold = {};
+  uint32_t holds = 0;
+};
+
+// Hears what is worth telling while it goes on.
+using Notice = std::function<void(const std::string&)>;
+
+class TraceSession {
+ public:
+  // Starts or attaches, and patches. When it fails, nothing is left in a process that was attached
+  // to, and a command that was started is ended.
+  static Result<std::unique_ptr<TraceSession>> Begin(TraceOptions options, Executor& executor);
+  ~TraceSession();
+  TraceSession(const TraceSession&) = delete;
+  TraceSession& operator=(const TraceSession&) = delete;
+
+  [[nodiscard]] uint32_t pid() const { return target_->pid(); }
+  // Can be read from when the program has ended; -1 where the kernel has none.
+  [[nodiscard]] int pidfd() const { return pidfd_.get(); }
+  [[nodiscard]] const PatchCounts& begun_with() const { return summary_.patched; }
+
+  // Whether the program runs still, as far as can be told now: what ended it.
+  [[nodiscard]] std::optional<TraceEnd> Ended();
+  // To be called now and then: another try for what threads stood in the way of.
+  // An error is that of writing the trace, which goes on.
+  Status Tend();
+  Result<PatchCounts> Apply(std::span<const PatternChoice> patterns);
+  // Patched sites that somebody else has written to since.
+  [[nodiscard]] size_t CountForeign() const { return functions_->CountForeign(); }
+  [[nodiscard]] SiteCounts CountSites() const { return functions_->Count(); }
+  [[nodiscard]] CollectedCounts collected() const { return collector_->counts(); }
+  // Ends it: leaves a program that goes on (after all, with `end` saying why), and completes the
+  // trace.
+  Result<TraceSummary> Finish(TraceEnd end);
+  // For Ctrl-C and its like: a command has got it too where it came from a terminal.
+  [[nodiscard]] os::ChildProcess* child() { return child_.get(); }
+
+ private:
+  explicit TraceSession(TraceOptions options) : options_(std::move(options)) {}
+  Status Open(Executor& executor);
+  Status Prepare();
+  Status WriteFirstFacts();
+  Status Leave(OpenCallWords& open);
+  Status Collect(const OpenCallWords& open);
+  Status LeaveOnce(OpenCallWords& open, LeaveOutcome& outcome);
+  Status WriteLastFacts();
+
+  TraceOptions options_;
+  std::unique_ptr<os::ChildProcess> child_;
+  std::optional<os::HeldEntry> entry_;
+  std::unique_ptr<Target> target_;
+  os::Fd pidfd_;
+  std::unique_ptr<InstalledAgent> agent_;
+  std::unique_ptr<TraceOutput> output_;
+  std::unique_ptr<PatchedFunctions> functions_;
+  std::unique_ptr<ChunkCollector> collector_;
+  tracedata::TraceClock clock_;
+  TraceSummary summary_;
+  bool finished_ = false;
+};
+
+}  // namespace stackreel::tracer
