@@ -12,6 +12,7 @@
 #include "cli/help.h"
 #include "cli/number_range.h"
 #include "cli/print.h"
+#include "cli/trace_control.h"
 #include "os/file.h"
 
 namespace stackreel::cli {
@@ -29,6 +30,11 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(MakeDumpCommand());
   commands.push_back(MakeAnonymizeCommand());
   commands.push_back(MakeInjectCommand());
+  commands.push_back(MakeTraceCommand());
+  commands.push_back(MakePatchCommand());
+  commands.push_back(MakeUnpatchCommand());
+  commands.push_back(MakeStatusCommand());
+  commands.push_back(MakeDetachCommand());
   commands.push_back(MakeDoctorCommand());
   commands.push_back(MakeCompletionCommand());
   return commands;

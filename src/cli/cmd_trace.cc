@@ -1,0 +1,337 @@
+// stackreel trace: records the calls of chosen functions of a command or a running process.
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/number_range.h"
+#include "cli/print.h"
+#include "cli/trace_control.h"
+#include "os/child_process.h"
+#include "os/file.h"
+#include "os/thread_pool.h"
+#include "tracer/control_socket.h"
+#include "tracer/trace_session.h"
+
+namespace stackreel::cli {
+namespace {
+
+using std::chrono::steady_clock;
+using tracer::TraceEnd;
+using tracer::TraceSummary;
+
+// Signals that end a trace, taken from a descriptor while this lives.
+class EndSignals {
+ public:
+  EndSignals() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&set, signal);
+    if (sigismember(&inherited_.ignored, SIGHUP) == 1) sigdelset(&set, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    fd_ = os::Fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    ::signal(SIGPIPE, SIG_IGN);
+    ::signal(SIGCHLD, SIG_DFL);  // a child's end is kept for who waits for it
+  }
+  EndSignals(const EndSignals&) = delete;
+  EndSignals& operator=(const EndSignals&) = delete;
+  ~EndSignals() { pthread_sigmask(SIG_SETMASK, &inherited_.blocked, nullptr); }
+  [[nodiscard]] const os::SignalState& inherited() const { return inherited_; }
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  // The next that came, and whether the kernel sent it (a terminal's Ctrl-C, which the command has
+  // got too).
+  struct Came {
+    int signal = 0;
+    bool by_kernel = false;
+  };
+  [[nodiscard]] std::optional<Came> Next() const {
+    signalfd_siginfo info = {};
+    if (read(fd_.get(), &info, sizeof(info)) != sizeof(info)) return std::nullopt;
+    return Came{static_cast<int>(info.ssi_signo), info.ssi_code == SI_KERNEL};
+  }
+
+ private:
+  os::SignalState inherited_ = os::SignalState::Current();
+  os::Fd fd_;
+};
+
+class TraceCommand : public Command {
+ public:
+  [[nodiscard]] const char* name() const override { return "trace"; }
+  [[nodiscard]] const char* summary() const override {
+    return "Record the calls of chosen functions of a command or a running process";
+  }
+  [[nodiscard]] std::vector<std::string> examples() const override {
+    return {"stackreel trace -P 'parse_*' -- ./program args     # a command, from before main()",
+            "stackreel trace -P . -U 'log_*' -- ./program       # all of its functions but some",
+            "stackreel trace -p 1234 -P handle_request          # a running process, until Ctrl-C",
+            "stackreel trace -p 1234 -P 'malloc@libc' --duration 10"};
+  }
+  void AddOptions(CLI::App& app) override;
+  Result<int> Run(const GlobalOptions& global) override;
+
+ private:
+  Status Convert();
+  [[nodiscard]] std::optional<int> TimeLeft() const;
+  bool Converse(tracer::TraceSession& session, const tracer::ControlServer& server);
+  TraceEnd Await(tracer::TraceSession& session, const EndSignals& signals,
+                 const tracer::ControlServer* server);
+  int Report(const TraceSummary& summary, const GlobalOptions& global) const;
+
+  tracer::TraceOptions options_;
+  // In the order of the command line: 'P' or 'U', and the pattern.
+  std::vector<std::pair<char, std::string>> patterns_;
+  std::vector<std::string> patch_, unpatch_;
+  std::string time_, on_full_ = "block";
+  double duration_ = 0;
+  uint32_t buffer_mb_ = 32;
+  std::optional<double> duration_s_;
+  steady_clock::time_point begun_;
+  tracer::ControlServer::Conversation leaving_;
+};
+
+void TraceCommand::AddOptions(CLI::App& app) {
+  app.positionals_at_end();
+  app.add_option("command", options_.command, "Command to run and trace, with its arguments")
+      ->type_name("COMMAND");
+  const auto note = [this](char kind) {
+    return [this, kind](const std::string& pattern) { patterns_.emplace_back(kind, pattern); };
+  };
+  app.add_option("-P,--patch", patch_,
+                 "Record the functions that PATTERN names: NAME[@MODULE], a glob or a regular "
+                 "expression; . is all of the program. Of several that match, the last decides")
+      ->each(note('P'))
+      ->type_name("PATTERN");
+  app.add_option("-U,--unpatch", unpatch_, "Leave out the functions that PATTERN names")
+      ->each(note('U'))
+      ->type_name("PATTERN");
+  app.add_option("-p,--pid", options_.pid, "Trace a running process, and leave it as it was")
+      ->type_name("PID")
+      ->check(WholeNumber(1, INT32_MAX));
+  app.add_option("--duration", duration_, "Stop after SECONDS")
+      ->type_name("SECONDS")
+      ->check(Number(0.001, 1e9));
+  app.add_option("-t,--time", time_, "Leave out calls shorter than TIME: 10us, 2ms, 1s, or ns")
+      ->type_name("TIME");
+  app.add_option("-o,--output", options_.output,
+                 "Write to the directory DIR. A trace that is there becomes DIR.old")
+      ->type_name("DIR")
+      ->capture_default_str();
+  app.add_option("--buffer", buffer_mb_, "Memory that is shared with the program, in MB")
+      ->type_name("MB")
+      ->check(WholeNumber(1, 4096))
+      ->capture_default_str();
+  app.add_option("--on-full", on_full_,
+                 "Where the program records faster than can be written: block it, or drop calls "
+                 "and count them")
+      ->check(CLI::IsMember({"block", "drop"}))
+      ->capture_default_str();
+  app.add_option("-z,--compression-level", options_.level, "How hard to compress, 0 to 22")
+      ->type_name("LEVEL")
+      ->check(WholeNumber(0, 22))
+      ->capture_default_str();
+}
+
+// "10us", "2ms", "1s", "500" (nanoseconds).
+Result<double> ParseMicroseconds(const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  const std::string unit = end;
+  const double scale = unit.empty() || unit == "ns" ? 1e-3
+                       : unit == "us"               ? 1
+                       : unit == "ms"               ? 1e3
+                       : unit == "s"                ? 1e6
+                                                    : 0;
+  if (end == text.c_str() || scale == 0 || !std::isfinite(number) || number < 0) {
+    return Fail(ErrorKind::kUsage,
+                fmt::format("-t: '{}' is not a time such as 500, 10us, 2ms or 1s", text));
+  }
+  return number * scale;
+}
+
+Status TraceCommand::Convert() {
+  if ((options_.pid != 0) == !options_.command.empty()) {
+    return Fail(Error(ErrorKind::kUsage, options_.pid != 0
+                                             ? "-p PID and a command exclude each other"
+                                             : "what is to be traced?")
+                    .WithCure("stackreel trace -P PATTERN -- COMMAND\n"
+                              "or a running process: stackreel trace -P PATTERN -p PID"));
+  }
+  bool any = false;
+  for (const auto& [kind, text] : patterns_) {
+    TRY_ASSIGN(tracer::FunctionPattern pattern, tracer::FunctionPattern::Parse(text));
+    any = any || kind == 'P';
+    options_.patterns.push_back(
+        {std::move(pattern), kind == 'P' ? tracer::Choice::kPatch : tracer::Choice::kUnpatch});
+  }
+  if (!any) {
+    return Fail(Error(ErrorKind::kUsage, "no function is named; only what -P names is recorded")
+                    .WithCure("all of the program: -P ."));
+  }
+  if (!time_.empty()) {
+    TRY_ASSIGN(options_.min_duration_us, ParseMicroseconds(time_));
+  }
+  if (std::isnan(duration_)) return Fail(ErrorKind::kUsage, "--duration: nan is not a time");
+  if (duration_ > 0) duration_s_ = duration_;
+  options_.chunks = (buffer_mb_ << 20) / tracedata::kChunkSize;
+  options_.on_full = on_full_ == "drop" ? tracedata::OnFull::kDrop : tracedata::OnFull::kBlock;
+  return {};
+}
+
+// Milliseconds to the next look; nothing if the time is over.
+std::optional<int> TraceCommand::TimeLeft() const {
+  constexpr int kTickMs = 100;
+  if (!duration_s_) return kTickMs;
+  const double left =
+      *duration_s_ - std::chrono::duration<double>(steady_clock::now() - begun_).count();
+  if (left <= 0) return std::nullopt;
+  return std::min(kTickMs, static_cast<int>(left * 1000) + 1);
+}
+
+// Answers who asks; true if that was to end the trace, and `leaving_` waits for the answer.
+bool TraceCommand::Converse(tracer::TraceSession& session, const tracer::ControlServer& server) {
+  auto conversation = server.Accept();
+  if (!conversation) return false;
+  const auto request = tracedata::DecodeRequest(conversation->request);
+  tracedata::ControlAnswer answer;
+  if (!request) {
+    answer.error = request.error();
+  } else if (request->kind == tracedata::ControlRequest::Kind::kDetach) {
+    leaving_ = std::move(*conversation);
+    return true;
+  } else {
+    answer = AnswerRequest(session, *request);
+  }
+  // Who has gone away meanwhile needs no answer.
+  (void)tracer::ControlServer::Answer(std::move(*conversation), tracedata::Encode(answer));
+  return false;
+}
+
+TraceEnd TraceCommand::Await(tracer::TraceSession& session, const EndSignals& signals,
+                             const tracer::ControlServer* server) {
+  begun_ = steady_clock::now();
+  while (true) {
+    const auto wait = TimeLeft();
+    if (!wait) return TraceEnd::kDuration;
+    pollfd events[] = {
+        {.fd = signals.fd(), .events = POLLIN, .revents = 0},
+        {.fd = session.pidfd(), .events = POLLIN, .revents = 0},
+        {.fd = server != nullptr ? server->fd() : -1, .events = POLLIN, .revents = 0}};
+    (void)poll(events, std::size(events), *wait);
+    if (const auto ended = session.Ended()) return *ended;
+    if (const auto came = signals.Next()) {
+      // A command that is told to end is traced to its end.
+      if (session.child() == nullptr) return TraceEnd::kSignal;
+      if (!came->by_kernel) session.child()->Signal(came->signal);
+    }
+    if ((events[2].revents & POLLIN) != 0 && Converse(session, *server)) {
+      return TraceEnd::kRequest;
+    }
+    (void)session.Tend();  // told of at the end
+  }
+}
+
+Result<int> TraceCommand::Run(const GlobalOptions& global) {
+  TRY(Convert());
+  if (!options_.command.empty()) {
+    if (const auto found = os::FindCommand(options_.command.front()); !found) {
+      PrintError(found.error(), global);
+      return found.error().kind == ErrorKind::kNotFound ? kExitNotFound : kExitNotRunnable;
+    }
+  }
+  const EndSignals signals;
+  options_.signals = signals.inherited();
+  const auto executor = os::MakeThreadPool(global.threads);
+  auto session = tracer::TraceSession::Begin(std::move(options_), *executor);
+  if (!session) {
+    const int code = PrintError(session.error(), global);
+    return code == kExitUsage ? kExitUsage : static_cast<int>(kExitCannotMeasure);
+  }
+  // Without it all goes on, but nobody can ask.
+  const auto server = tracer::ControlServer::Listen((*session)->pid());
+  if (!server) PrintError(server.error(), global);
+  if (!global.quiet && (*session)->child() == nullptr) {
+    const tracer::PatchCounts& begun = (*session)->begun_with();
+    Print(stderr, "stackreel: tracing {} of process {}; Ctrl-C ends it\n",
+          Plural(begun.patched, "function"), (*session)->pid());
+  }
+  const TraceEnd end = Await(**session, signals, server ? server->get() : nullptr);
+  const auto summary = (*session)->Finish(end);
+  if (leaving_.peer.valid()) {
+    tracedata::ControlAnswer answer;
+    if (summary) {
+      answer = AnswerDetached(*summary);
+    } else {
+      answer.error = summary.error();
+    }
+    (void)tracer::ControlServer::Answer(std::move(leaving_), tracedata::Encode(answer));
+  }
+  if (!summary) return Fail(summary.error());
+  return Report(*summary, global);
+}
+
+int TraceCommand::Report(const TraceSummary& summary, const GlobalOptions& global) const {
+  const bool goes_on = summary.end == TraceEnd::kDuration || summary.end == TraceEnd::kSignal ||
+                       summary.end == TraceEnd::kRequest;
+  uint64_t lost = summary.lost_without_slot;
+  for (const uint64_t calls : summary.collected.lost) lost += calls;
+  if (!global.quiet) {
+    Print(stderr, "stackreel: {} of {} in {}, {} lost; {} bytes in {}\n",
+          Plural(summary.collected.calls, "call"), Plural(summary.patched.patched, "function"),
+          Plural(summary.collected.threads, "thread"), lost, summary.bytes, summary.directory);
+    for (const auto& [reason, count] : summary.patched.refused) {
+      Print(stderr, "  {} not patched: {}\n", Plural(count, "function"), reason);
+    }
+    if (summary.patched.deferred != 0) {
+      Print(stderr, "  {} patched late: a thread was inside\n",
+            Plural(summary.patched.deferred, "function"));
+    }
+    if (summary.end == TraceEnd::kExecuted) {
+      Print(stderr, "  the process has executed another program, which is not traced\n");
+    }
+    if (goes_on && summary.detached && summary.modified == 0) {
+      Print(stderr, "  detached: every byte is as it was, {} put back\n",
+            summary.put_back == 1 ? std::string("1 return address")
+                                  : fmt::format("{} return addresses", summary.put_back));
+    }
+    if (global.verbose > 0) {
+      Print(stderr, "  its threads were held {} times, for {:.1f} ms at most\n", summary.holds,
+            static_cast<double>(summary.longest_hold.count()) / 1e3);
+      for (const auto& [kind, count] : summary.sites.by_kind) {
+        Print(stderr, "  {:<24} {}\n", kind, count);
+      }
+    }
+  }
+  if (goes_on && (!summary.detached || summary.modified != 0)) {
+    PrintError(Error(ErrorKind::kIo,
+                     fmt::format("the process could not be left whole: {} busy, {} not as they "
+                                 "were",
+                                 Plural(summary.busy, "thread"), Plural(summary.modified, "site")))
+                   .WithCure(fmt::format("stackreel detach -p {}", summary.pid)),
+               global);
+    return kExitFailed;
+  }
+  if (!summary.write_error) {
+    PrintError(summary.write_error.error(), global);
+    return kExitFailed;
+  }
+  return summary.exit_code.value_or(kExitDone);
+}
+
+}  // namespace
+
+std::unique_ptr<Command> MakeTraceCommand() { return std::make_unique<TraceCommand>(); }
+
+}  // namespace stackreel::cli
