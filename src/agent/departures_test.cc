@@ -478,6 +478,30 @@ TEST_F(DeparturesTest, FiberWhoseStackIsGone) {
   }
 }
 
+// Fibers that never come back, each on a stack of its own: what they had open is dead once the
+// stack is gone, and does not fill the table for ever.
+TEST_F(DeparturesTest, ManyFibersThatAreGivenUp) {
+  InProcessAgent agent;
+  SetUpFibers(agent);
+  const auto resume = agent.Call(4, Resume);
+  constexpr size_t kSize = 32 << 10;
+  constexpr int kFibers = 3000;
+  auto* const stacks = static_cast<uint8_t*>(
+      mmap(nullptr, kFibers * kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  for (int i = 0; i < kFibers; ++i) {
+    Fiber fiber;
+    Start(fiber, 10);
+    fiber.context.uc_stack.ss_sp = stacks + i * kSize;
+    fiber.context.uc_stack.ss_size = kSize;
+    makecontext(&fiber.context, FiberMain, 0);
+    ASSERT_EQ(resume(&fiber), 1);
+    munmap(stacks + i * kSize, kSize);
+  }
+  const auto events = agent.Events(CurrentTid());
+  EXPECT_EQ(CountOf(events, EventKind::kCall, 4) + CountOf(events, EventKind::kExit, 4), kFibers);
+  EXPECT_EQ(agent.OwnSlot()->lost[static_cast<uint8_t>(tracedata::LossReason::kTooDeep)], 0u);
+}
+
 }  // namespace
 }  // namespace stackreel::agent
 #endif

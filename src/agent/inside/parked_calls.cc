@@ -87,6 +87,8 @@ bool Park(ThreadSlot& slot, const OpenCall& call) {
   if (!ReplaceOlder(slot, call)) return true;
   if (slot.parked_used >= kMostUsed) {
     if (slot.parked_refused++ % kSweepEvery == 0) Sweep(slot);
+    // It was worth it, so it will be the next time.
+    if (slot.parked_used < kMostUsed / 2) slot.parked_refused = 0;
   }
   const uint32_t first = FirstOf(call.place);
   for (uint32_t n = 0; n < kParkedCalls; ++n) {
