@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Ratios against peers, each pair in one run; then the micro-benchmarks. See bench/README.md.
-# usage: bench/run.sh [analyze] [anonymize] [record] [micro]     (all four unless said)
+# usage: bench/run.sh [analyze] [anonymize] [record] [trace] [micro]     (all five unless said)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 stackreel=$PWD/build/release/src/cli/stackreel
@@ -129,6 +129,27 @@ record() {
   done
 }
 
+# Shows a synthetic trace of 12 M records, against uftrace with the same, converted.
+trace() {
+  local threads
+  for threads in 1 4; do
+    local ours=$out/trace$threads theirs=$out/trace$threads.uftrace
+    build/release/bench/make_trace "$ours" 12000000 "$threads"
+    rm -rf "$theirs"
+    "$stackreel" convert -q --to=uftrace -i "$ours" -o "$theirs"
+    du -sb "$ours" "$theirs"
+    bench/ratio.py --runs "$runs" --name "report, 12 M records, $threads threads" \
+      "$stackreel report -i $ours" "uftrace report --no-pager -d $theirs"
+    bench/ratio.py --runs "$runs" --name "replay, 12 M records, $threads threads" \
+      "$stackreel replay -i $ours" "uftrace replay --no-pager -d $theirs"
+    bench/ratio.py --runs "$runs" --name "graph, 12 M records, $threads threads" \
+      "$stackreel graph -i $ours" "uftrace graph --no-pager -d $theirs"
+    bench/ratio.py --runs "$runs" --name "dump --format=chrome, 12 M records, $threads threads" \
+      "$stackreel dump -i $ours --format=chrome" "uftrace dump --no-pager --chrome -d $theirs"
+    rm -rf "$ours" "$theirs"
+  done
+}
+
 micro() {
   local program
   for program in build/release/bench/bench_*; do
@@ -137,5 +158,5 @@ micro() {
 }
 
 make_programs
-if [ $# -eq 0 ]; then set -- analyze anonymize record micro; fi
+if [ $# -eq 0 ]; then set -- analyze anonymize record trace micro; fi
 for part in "$@"; do "$part"; done

@@ -18,6 +18,7 @@
 #include "perfdata/record.h"
 #include "perfdata/sample.h"
 #include "perfdata/writer.h"
+#include "shop_trace.h"
 #include "signed_recording.h"
 
 namespace stackreel {
@@ -418,6 +419,7 @@ Status WriteAll(const std::filesystem::path& folder) {
   TRY(WriteFile(folder / "mixed.data", mixed));
   TRY_ASSIGN(const std::vector<uint8_t> with_signatures, SignedRecording(kShop.path, kShop.base));
   TRY(WriteFile(folder / "signed.data", with_signatures));
+  TRY(WriteShopTraces(folder));
   TRY_ASSIGN(const std::vector<uint8_t> empty, Empty());
   return WriteFile(folder / "empty.data", empty);
 }

@@ -13,7 +13,7 @@ MAX_ARCHITECTURE_LINES = 150
 CAUSE = re.compile(r"^  ([a-z]+(?:-[a-z]+)+)  ", re.MULTILINE)
 CAUSE_ROW = re.compile(r"^\| ([a-z]+(?:-[a-z]+)+) \| [^0-9]", re.MULTILINE)
 COUNTER = re.compile(r'"((?:perfdata|session|unwind|cfi|dwarf|elf|symbolize|symfiles|analyze|record'
-                     r'|anonymize|tracedata)\.[a-z0-9_.]+)"')
+                     r'|anonymize|tracedata|trace|uftrace(?!\.data"))\.[a-z0-9_.]+)"')
 
 
 def documents():

@@ -36,6 +36,7 @@ class AnalysisInput {
   // Those of --cpu; empty: all.
   [[nodiscard]] Result<std::vector<uint32_t>> Cpus() const;
   [[nodiscard]] const std::string& input() const { return input_; }
+  [[nodiscard]] const std::vector<uint32_t>& tids() const { return tids_; }
 
   // Reads it all, with progress on a terminal.
   Result<analyze::AnalysisResult> Run(analyze::AnalysisSink& sink);

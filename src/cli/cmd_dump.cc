@@ -10,12 +10,16 @@
 #include <optional>
 #include <string>
 
+#include "analyze/trace_profile.h"
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cli/recording_input.h"
+#include "cli/trace_input.h"
 #include "os/file.h"
 #include "perfdata/dump.h"
 #include "perfdata/reader.h"
+#include "views/flame_graph.h"
+#include "views/trace_dump.h"
 
 namespace stackreel::cli {
 namespace {
@@ -173,7 +177,8 @@ class DumpCommand : public Command {
     return {"stackreel dump perf.data | less   # all records",
             "stackreel dump --header           # what is known of machine, command and events",
             "stackreel dump --stats            # records, bytes, samples, losses",
-            "stackreel dump -D                 # with all bytes in hex"};
+            "stackreel dump -D                 # with all bytes in hex",
+            "stackreel dump -i stackreel.trace --format=chrome > trace.json # for Perfetto"};
   }
   void AddOptions(CLI::App& app) override {
     app.add_option("-i,--input,FILE", input_, "The recording; - is standard input")
@@ -182,12 +187,24 @@ class DumpCommand : public Command {
     app.add_flag("--header", header_, "Print the features instead of the records");
     app.add_flag("--stats", stats_, "Print counts by record and event instead of the records");
     app.add_flag("-D,--raw", raw_, "Print the bytes of each record too");
+    app.add_option("--format", format_,
+                   "Of a trace: how to write its events: lines of text, a JSON object a line, "
+                   "Chrome's trace format, folded stacks")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"text", "json", "chrome", "folded"}));
+    trace_.AddFilters(app, ShortNames::kNo);
+    trace_.AddTids(app);
+    app_ = &app;
   }
   Result<int> Run(const GlobalOptions& global) override;
 
  private:
   Status PrintHeader(const perfdata::Reader& reader, LineOutput& out) const;
+  Result<int> RunOnTrace(const std::string& trace, const GlobalOptions& global);
 
+  TraceInput trace_;
+  const CLI::App* app_ = nullptr;
+  std::string format_ = "text";
   std::string input_ = "perf.data";
   bool header_ = false;
   bool stats_ = false;
@@ -214,7 +231,30 @@ Status DumpCommand::PrintHeader(const perfdata::Reader& reader, LineOutput& out)
   return {};
 }
 
+Result<int> DumpCommand::RunOnTrace(const std::string& trace, const GlobalOptions& global) {
+  TRY(RefuseThese(*app_, global, {"header", "stats", "raw"},
+                  "is for recordings of samples; " + trace + " is a trace"));
+  trace_.set_input(trace);
+  TRY(trace_.Open());
+  TRY_ASSIGN(const std::unique_ptr<os::OutputFile> out, os::OutputFile::Create("-"));
+  if (format_ == "folded") {
+    TRY_ASSIGN(const profile::Profile profile, analyze::MakeTraceProfile(trace_.calls()));
+    TRY(out->Write(AsBytes(views::Folded(profile, {}))));
+  } else {
+    TRY(format_ == "json"     ? views::TraceDumpJson(trace_.calls(), *out)
+        : format_ == "chrome" ? views::TraceDumpChrome(trace_.calls(), *out)
+                              : views::TraceDumpText(trace_.calls(), *out));
+  }
+  TRY(out->Commit());
+  return trace_.Report(global);
+}
+
 Result<int> DumpCommand::Run(const GlobalOptions& global) {
+  const std::string trace = TraceOr(input_, *app_);
+  if (IsTrace(trace)) return RunOnTrace(trace, global);
+  std::vector<std::string> names = TraceFilterNames();
+  names.insert(names.end(), {"format", "tid"});
+  TRY(RefuseThese(*app_, global, names, "is for traces; " + input_ + " is a recording of samples"));
   if (raw_ && (header_ || stats_)) {
     return Fail(ErrorKind::kUsage, "--raw prints records, which --header and --stats leave out");
   }

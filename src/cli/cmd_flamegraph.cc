@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "analyze/trace_profile.h"
 #include "cli/analysis_input.h"
 #include "cli/command.h"
 #include "cli/event_choice.h"
 #include "cli/number_range.h"
 #include "cli/print.h"
 #include "cli/text_output.h"
+#include "cli/trace_input.h"
 #include "views/flame_graph.h"
 
 namespace stackreel::cli {
@@ -28,6 +30,7 @@ class FlamegraphCommand : public Command {
     return {"stackreel flamegraph                        # perf.data → flamegraph.svg",
             "stackreel flamegraph --diff old.data new.data -o diff.svg # what changed",
             "stackreel flamegraph --comm node -o node.svg # one program",
+            "stackreel flamegraph -i stackreel.trace      # of a trace: time by calls",
             "stackreel flamegraph --format=folded | flamegraph.pl > other.svg"};
   }
   void AddOptions(CLI::App& app) override;
@@ -41,6 +44,8 @@ class FlamegraphCommand : public Command {
   Status Write(const std::string& text, const std::string& what, const GlobalOptions& global);
 
   AnalysisInput input_{NameFilters::kCommand};
+  TraceInput trace_;
+  const CLI::App* app_ = nullptr;
   std::string diff_;
   std::vector<std::string> comms_, dsos_, symbols_;
   std::string event_;
@@ -51,6 +56,7 @@ class FlamegraphCommand : public Command {
 };
 
 void FlamegraphCommand::AddOptions(CLI::App& app) {
+  app_ = &app;
   input_.AddOptions(app);
   app.add_option("--comm", comms_, "Only samples of these commands; * stands for any text")
       ->type_name("COMM")
@@ -85,10 +91,27 @@ void FlamegraphCommand::AddOptions(CLI::App& app) {
                  "Write to FILE; - is standard output. By default flamegraph.svg, or standard "
                  "output for folded stacks")
       ->type_name("FILE");
+  trace_.AddFilters(app, ShortNames::kNo);
 }
 
 Result<profile::Profile> FlamegraphCommand::Read(const std::string& input,
                                                  const GlobalOptions& global) {
+  if (IsTrace(input)) {
+    std::vector<std::string> names = TraceFilterNames();
+    for (const char* name :
+         {"input", "diff", "inverted", "reverse", "title", "min-percent", "width", "format",
+          "output", "tid", "comm", "dso", "symbol", "event"}) {
+      names.emplace_back(name);
+    }
+    TRY(RefuseOthers(*app_, global, names,
+                     "is for recordings of samples; " + input + " is a trace"));
+    trace_.set_input(input);
+    trace_.set_tids(input_.tids());
+    TRY(trace_.Open());
+    return analyze::MakeTraceProfile(trace_.calls());
+  }
+  TRY(RefuseThese(*app_, global, TraceFilterNames(),
+                  "is for traces; " + input + " is a recording of samples"));
   analyze::AnalysisOptions analysis;
   analysis.symbols.inlines = true;
   input_.set_input(input);
@@ -144,7 +167,7 @@ Result<int> FlamegraphCommand::Run(const GlobalOptions& global) {
     return Fail(Error(ErrorKind::kUsage, "--diff draws a picture; folded stacks have no difference")
                     .WithCure("leave out --format=folded"));
   }
-  const std::string input = input_.input();
+  const std::string input = TraceOr(input_.input(), *app_);
   options_.filter.comms = comms_;
   options_.filter.dsos = dsos_;
   options_.filter.symbols = symbols_;
@@ -152,7 +175,8 @@ Result<int> FlamegraphCommand::Run(const GlobalOptions& global) {
   TRY_ASSIGN(options_.filter.events, ChooseEvent(profile, "", global));
   int code = WarnOfLoss(profile, global);
   options_.title = title_.empty() ? "Flame graph of " + input : title_;
-  const std::string samples = fmt::format("{} samples", profile.facts.samples);
+  const std::string samples =
+      fmt::format("{} {}", profile.facts.samples, IsTrace(input) ? "calls" : "samples");
   if (format_ == "folded") {
     TRY(Write(views::Folded(profile, options_.filter), samples, global));
     return code;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analyze/trace_table.h"
 #include "cli/analysis_input.h"
 #include "cli/call_graph_choice.h"
 #include "cli/command.h"
@@ -15,7 +16,9 @@
 #include "cli/recording_input.h"
 #include "cli/terminal.h"
 #include "cli/text_output.h"
+#include "cli/trace_input.h"
 #include "views/text_report.h"
+#include "views/trace_report.h"
 
 namespace stackreel::cli {
 namespace {
@@ -33,6 +36,7 @@ class ReportCommand : public Command {
             "stackreel report --sort dso                   # by binary",
             "stackreel report -F overhead,sample,sym       # these columns",
             "stackreel report --comm node --time 12.5,13   # one program, half a second",
+            "stackreel report -i stackreel.trace -s self   # of a trace: calls and their times",
             "stackreel report --format=json -o report.json # for other programs"};
   }
   void AddOptions(CLI::App& app) override;
@@ -44,9 +48,12 @@ class ReportCommand : public Command {
                                            const GlobalOptions& global) const;
   Result<std::vector<profile::SortKey>> ChooseColumns();
   Result<int> PrintHeader() const;
+  Result<int> RunOnTrace(const std::string& trace, const GlobalOptions& global);
   [[nodiscard]] Status CheckRowFilters(const std::vector<profile::SortKey>& keys) const;
 
   AnalysisInput input_{NameFilters::kCommand};
+  TraceInput trace_;
+  const CLI::App* app_ = nullptr;
   std::vector<std::string> comms_, dsos_, symbols_, containing_, events_;
   std::string sort_ = "comm,dso,sym";
   CLI::Option* sort_option_ = nullptr;
@@ -69,6 +76,7 @@ class ReportCommand : public Command {
 };
 
 void ReportCommand::AddOptions(CLI::App& app) {
+  app_ = &app;
   input_.AddOptions(app);
   app.add_option("--comm", comms_, "Only samples of these commands; * stands for any text")
       ->type_name("COMM")
@@ -84,7 +92,9 @@ void ReportCommand::AddOptions(CLI::App& app) {
   app.add_option("--event", events_, "Only these events; * stands for any text")
       ->type_name("EVENT");
   sort_option_ =
-      app.add_option("-s,--sort", sort_, "Rows differ in: comm, dso, sym, pid, tid, cpu, srcline")
+      app.add_option("-s,--sort", sort_,
+                     "Rows differ in: comm, dso, sym, pid, tid, cpu, srcline. Of a trace: what "
+                     "rows are sorted by: total, self, calls, avg, min, max, p50, p90, p99, func")
           ->type_name("KEYS")
           ->capture_default_str();
   app.add_option("-F,--fields", fields_,
@@ -132,6 +142,7 @@ void ReportCommand::AddOptions(CLI::App& app) {
                                  "Cut lines at N columns; 0: never. By default the terminal's")
                       ->type_name("N")
                       ->check(WholeNumber(0, 1'000'000));
+  trace_.AddFilters(app, ShortNames::kNo);
 }
 
 Status ReportCommand::CheckRowFilters(const std::vector<profile::SortKey>& keys) const {
@@ -232,7 +243,36 @@ Result<int> ReportCommand::PrintHeader() const {
   return kExitDone;
 }
 
+// A trace has calls instead of samples: another table.
+Result<int> ReportCommand::RunOnTrace(const std::string& trace, const GlobalOptions& global) {
+  std::vector<std::string> names = TraceFilterNames();
+  for (const char* name : {"input", "sort", "rows", "format", "output", "tid", "stdio"}) {
+    names.emplace_back(name);
+  }
+  TRY(RefuseOthers(*app_, global, names, "is for recordings of samples; " + trace + " is a trace"));
+  views::TraceReportOptions options;
+  if (sort_option_->count() > 0) {
+    TRY_ASSIGN(options.sort, views::ParseTraceColumn(sort_));
+  }
+  options.max_rows = rows_;
+  trace_.set_input(trace);
+  trace_.set_tids(input_.tids());
+  TRY(trace_.Open());
+  TRY_ASSIGN(const analyze::TraceTable table, analyze::MakeTraceTable(trace_.calls()));
+  const std::string text = format_ == "json"  ? TraceReportJson(trace_.calls(), table, options)
+                           : format_ == "csv" ? TraceReportCsv(trace_.calls(), table, options)
+                                              : TraceReportText(trace_.calls(), table, options);
+  TRY_ASSIGN(const std::unique_ptr<os::OutputFile> out, CreateTextOutput(output_));
+  TRY(out->Write(AsBytes(text)));
+  TRY(out->Commit());
+  return trace_.Report(global);
+}
+
 Result<int> ReportCommand::Run(const GlobalOptions& global) {
+  const std::string input = TraceOr(input_.input(), *app_);
+  if (IsTrace(input)) return RunOnTrace(input, global);
+  TRY(RefuseThese(*app_, global, TraceFilterNames(),
+                  "is for traces; " + input + " is a recording of samples"));
   if (format_ != "text" && (show_samples_ || header_only_ || !fields_.empty())) {
     return Fail(Error(ErrorKind::kUsage,
                       fmt::format("{} is of the text; {} has all columns, and {} the header",

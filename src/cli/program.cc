@@ -12,6 +12,7 @@
 #include "cli/help.h"
 #include "cli/number_range.h"
 #include "cli/print.h"
+#include "cli/trace_commands.h"
 #include "cli/trace_control.h"
 #include "os/file.h"
 
@@ -28,6 +29,10 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(MakeFlamegraphCommand());
   commands.push_back(MakeScriptCommand());
   commands.push_back(MakeDumpCommand());
+  commands.push_back(MakeReplayCommand());
+  commands.push_back(MakeGraphCommand());
+  commands.push_back(MakeInfoCommand());
+  commands.push_back(MakeConvertCommand());
   commands.push_back(MakeAnonymizeCommand());
   commands.push_back(MakeInjectCommand());
   commands.push_back(MakeTraceCommand());

@@ -1,0 +1,232 @@
+#include "cli/trace_input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "analyze/trace_profile.h"
+#include "cli/number_range.h"
+#include "cli/print.h"
+#include "cli/uftrace_directory.h"
+#include "os/file.h"
+#include "profile/filter.h"
+#include "symbolize/symbol_table.h"
+#include "tracedata/trace_reader.h"
+#include "tracedata/trace_writer.h"
+
+namespace stackreel::cli {
+
+namespace {
+
+bool Exists(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+bool WasTyped(const CLI::Option& option, const GlobalOptions& global) {
+  if (option.count() == 0) return false;
+  if (option.get_positional()) {  // also what has a name, and was given without it
+    if (option.get_lnames().empty() && option.get_snames().empty()) return true;
+  }
+  const auto is_it = [&](const std::string& word) {
+    const auto starts = [&](const std::string& name) {
+      return word == "--" + name || word.starts_with("--" + name + "=");
+    };
+    const auto short_starts = [&](const std::string& name) {
+      return !word.starts_with("--") && word.starts_with("-" + name);
+    };
+    return std::ranges::any_of(option.get_lnames(), starts) ||
+           std::ranges::any_of(option.get_snames(), short_starts);
+  };
+  return std::ranges::any_of(global.cmdline, is_it);
+}
+
+std::string NameOf(const CLI::Option& option) {
+  return option.get_lnames().empty() ? option.get_name() : "--" + option.get_lnames()[0];
+}
+
+bool IsAmong(const CLI::Option& option, const std::vector<std::string>& names) {
+  return std::ranges::any_of(option.get_lnames(), [&](const std::string& name) {
+    return std::ranges::find(names, name) != names.end();
+  });
+}
+
+}  // namespace
+
+bool IsTrace(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return false;
+  return Exists(path + "/" + tracedata::kCallsFile) || IsUftraceDirectory(path);
+}
+
+std::string TraceOr(const std::string& recording, const CLI::App& app) {
+  const CLI::Option* input = app.get_option_no_throw("--input");
+  const bool named = input != nullptr && input->count() > 0;
+  return !named && !Exists(recording) && IsTrace(kDefaultTrace) ? kDefaultTrace : recording;
+}
+
+Result<std::unique_ptr<tracedata::TraceSource>> OpenTraceDirectory(const std::string& path) {
+  if (IsUftraceDirectory(path)) return OpenUftraceDirectory(path);
+  if (!IsTrace(path)) {
+    return Fail(Error(ErrorKind::kNotFound, Exists(path) ? "this is no trace" : "there is no trace")
+                    .At(path)
+                    .WithCure("stackreel trace -- COMMAND   to make stackreel.trace\n"
+                              "-i DIR   to name the trace, or a recording of uftrace"));
+  }
+  TRY_ASSIGN(std::unique_ptr<FileSource> calls, os::OpenSource(path + "/" + tracedata::kCallsFile));
+  TRY_ASSIGN(std::unique_ptr<FileSource> facts, os::OpenSource(path + "/" + tracedata::kFactsFile));
+  return tracedata::OpenTrace(std::move(calls), std::move(facts));
+}
+
+Result<uint64_t> ParseDuration(const std::string& option, const std::string& text) {
+  struct Unit {
+    std::string_view name;
+    double nanoseconds;
+  };
+  constexpr Unit kUnits[] = {{"ns", 1},     {"us", 1e3}, {"usec", 1e3}, {"ms", 1e6},
+                             {"msec", 1e6}, {"s", 1e9},  {"sec", 1e9},  {"m", 60e9}};
+  double number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  const auto* known = std::ranges::find(kUnits, unit, &Unit::name);
+  const bool ok = code == std::errc() && known != std::ranges::end(kUnits) && number >= 0 &&
+                  number * known->nanoseconds < 9e18;
+  if (ok) return static_cast<uint64_t>(number * known->nanoseconds + 0.5);
+  return Fail(Error(ErrorKind::kUsage, fmt::format("{}: '{}' is not a duration", option, text))
+                  .WithCure("a number and its unit, as 100ns, 12us, 1.5ms, 2s, 3m"));
+}
+
+void TraceInput::AddInput(CLI::App& app) {
+  app.add_option("-i,--input", input_, "The trace: a directory of stackreel trace, or of uftrace")
+      ->type_name("DIR")
+      ->capture_default_str();
+}
+
+void TraceInput::AddTids(CLI::App& app) {
+  app.add_option("--tid", tids_, "Only these threads")
+      ->type_name("TID")
+      ->delimiter(',')
+      ->check(WholeNumber(0, UINT32_MAX));
+}
+
+void TraceInput::AddFilters(CLI::App& app, ShortNames names) {
+  const auto name = [&](const char* brief, const char* full) {
+    return names == ShortNames::kYes ? fmt::format("{},{}", brief, full) : std::string(full);
+  };
+  app.add_option(name("-F", "--filter"), functions_,
+                 "Of a trace: only these functions and what they call; * stands for any text")
+      ->type_name("FUNCTION");
+  app.add_option(name("-N", "--notrace"), without_,
+                 "Of a trace: not these functions, nor what they call")
+      ->type_name("FUNCTION");
+  app.add_option(name("-C", "--caller-filter"), callers_,
+                 "Of a trace: only the ways that lead to these functions")
+      ->type_name("FUNCTION");
+  app.add_option(name("-D", "--depth"), depth_,
+                 "Of a trace: only N levels of calls, counted from where showing begins")
+      ->type_name("N")
+      ->check(WholeNumber(1, UINT32_MAX));
+  app.add_option(name("-t", "--time-filter"), min_time_,
+                 "Of a trace: only calls that took at least so long: 100ns, 5us, 1.5ms, 2s")
+      ->type_name("TIME");
+  app.add_option(name("-r", "--time-range"), time_range_,
+                 "Of a trace: only calls that began so long after its first; either may be empty: "
+                 "10ms~1.5s")
+      ->type_name("FROM~TO");
+}
+
+std::vector<std::string> TraceFilterNames() {
+  return {"filter", "notrace", "caller-filter", "depth", "time-filter", "time-range"};
+}
+
+Status TraceInput::MakeSelection() {
+  selection_.functions = functions_;
+  selection_.without = without_;
+  selection_.callers = callers_;
+  selection_.tids = tids_;
+  if (depth_ != 0) selection_.max_depth = depth_;
+  if (!min_time_.empty()) {
+    TRY_ASSIGN(selection_.min_nanoseconds, ParseDuration("--time-filter", min_time_));
+  }
+  if (time_range_.empty()) return {};
+  const size_t tilde = time_range_.find('~');
+  if (tilde == std::string::npos || time_range_ == "~") {
+    return Fail(
+        Error(ErrorKind::kUsage, fmt::format("--time-range: '{}' is not FROM~TO", time_range_))
+            .WithCure("--time-range 10ms~1.5s   or   10ms~   or   ~1.5s"));
+  }
+  const std::string from = time_range_.substr(0, tilde), to = time_range_.substr(tilde + 1);
+  if (!from.empty()) {
+    TRY_ASSIGN(selection_.time_start, ParseDuration("--time-range", from));
+  }
+  if (!to.empty()) {
+    TRY_ASSIGN(selection_.time_end, ParseDuration("--time-range", to));
+  }
+  if (selection_.time_start <= selection_.time_end) return {};
+  return Fail(ErrorKind::kUsage, fmt::format("--time-range: {} is after {}", from, to));
+}
+
+// A pattern that matches nothing is a typing error; but functions of uftrace's recordings are only
+// known when their calls have been read.
+Status TraceInput::CheckPatterns() {
+  const std::vector<tracedata::TraceFunction>& functions = source_->tables().functions;
+  if (functions.empty()) return {};
+  for (const auto* patterns : {&functions_, &without_, &callers_}) {
+    for (const std::string& pattern : *patterns) {
+      const bool any = std::ranges::any_of(functions, [&](const auto& function) {
+        return profile::MatchesPattern(symbolize::Demangle(function.name), pattern);
+      });
+      if (any) continue;
+      return Fail(
+          Error(ErrorKind::kNotFound, fmt::format("the trace has no function '{}'", pattern))
+              .WithCure("stackreel report   lists those that it has"));
+    }
+  }
+  return {};
+}
+
+Status TraceInput::Open() {
+  TRY(MakeSelection());
+  TRY_ASSIGN(source_, OpenTraceDirectory(input_));
+  TRY(CheckPatterns());
+  calls_ = std::make_unique<analyze::TraceCalls>(*source_, selection_);
+  return {};
+}
+
+int TraceInput::Report(const GlobalOptions& global) const {
+  const std::string losses = analyze::LossText(*source_, calls_->counters);
+  if (!global.quiet || !source_->damage().empty()) {
+    for (size_t at = 0; at < losses.size();) {
+      const size_t end = losses.find('\n', at);
+      Print(stderr, "stackreel: warning: {}\n", losses.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+  return source_->damage().empty() ? kExitDone : kExitDamagedInput;
+}
+
+Status RefuseOthers(const CLI::App& app, const GlobalOptions& global,
+                    const std::vector<std::string>& names, const std::string& why) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (IsAmong(*option, names) || !WasTyped(*option, global)) continue;
+    return Fail(ErrorKind::kUsage, fmt::format("{} {}", NameOf(*option), why));
+  }
+  return {};
+}
+
+Status RefuseThese(const CLI::App& app, const GlobalOptions& global,
+                   const std::vector<std::string>& names, const std::string& why) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (!IsAmong(*option, names) || !WasTyped(*option, global)) continue;
+    return Fail(ErrorKind::kUsage, fmt::format("{} {}", NameOf(*option), why));
+  }
+  return {};
+}
+
+}  // namespace stackreel::cli

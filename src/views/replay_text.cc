@@ -1,0 +1,224 @@
+#include "views/replay_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "views/trace_text_pieces.h"
+
+namespace stackreel::views {
+
+using analyze::CallStep;
+using tracedata::EventKind;
+using tracedata::TraceThread;
+
+namespace {
+
+struct FieldName {
+  ReplayField field;
+  std::string_view name;
+  std::string_view head;
+};
+constexpr FieldName kFields[] = {
+    {ReplayField::kTime, "time", "           TIME"},
+    {ReplayField::kElapsed, "elapsed", "        ELAPSED"},
+    {ReplayField::kDuration, "duration", "   DURATION"},
+    {ReplayField::kPid, "pid", "    PID "},
+    {ReplayField::kTid, "tid", "    TID "},
+    {ReplayField::kComm, "comm", "           COMM"},
+};
+constexpr size_t kTimeWidth = 15, kDurationWidth = 11, kCommWidth = 15, kIdWidth = 6;
+
+class Replay {
+ public:
+  Replay(analyze::TraceCalls& calls, const ReplayOptions& options, ByteSink& out)
+      : calls_(calls), options_(options), out_(out), text_(out_.text()) {
+    start_ = calls.scale().Time(calls.first_ticks());
+    // Fields of a thread are the same in each of its lines.
+    for (const TraceThread& thread : calls.source().tables().threads) {
+      std::string& comm = comms_.emplace_back(thread.comm.substr(0, kCommWidth));
+      comm.insert(0, kCommWidth - comm.size(), ' ');
+    }
+  }
+  Status Run();
+
+ private:
+  Status OnStep(const CallStep& step, analyze::MergedSteps& steps);
+  void PutFields(uint64_t ticks, const CallStep* end);
+  void PutIndent(uint32_t depth) { text_.append(2 * size_t{depth}, ' '); }
+  void PutName(uint32_t function);
+  void PutArguments(const CallStep& step);
+  void PutResult(const CallStep& end);
+  void PutLoss(const CallStep& step);
+
+  analyze::TraceCalls& calls_;
+  const ReplayOptions& options_;
+  TextStream out_;
+  std::string& text_;
+  uint64_t start_ = 0;
+  std::vector<std::string> comms_;  // by row of the thread
+  const TraceThread* thread_ = nullptr;
+  size_t thread_row_ = 0;
+  std::string arguments_;
+};
+
+void Replay::PutFields(uint64_t ticks, const CallStep* end) {
+  for (const ReplayField field : options_.fields) {
+    switch (field) {
+      case ReplayField::kTime:
+        AppendSeconds(text_, calls_.scale().Time(ticks), kTimeWidth);
+        break;
+      case ReplayField::kElapsed:
+        AppendSeconds(text_, calls_.scale().Time(ticks) - start_, kTimeWidth);
+        break;
+      case ReplayField::kDuration:
+        if (end != nullptr) {
+          AppendDuration(text_, calls_.scale().Nanoseconds(end->duration));
+        } else {
+          text_.append(kDurationWidth, ' ');
+        }
+        break;
+      case ReplayField::kPid:
+      case ReplayField::kTid:
+        text_ += '[';
+        AppendNumber(text_, field == ReplayField::kPid ? thread_->pid : thread_->tid, kIdWidth);
+        text_ += ']';
+        break;
+      case ReplayField::kComm:
+        text_ += comms_[thread_row_];
+        break;
+    }
+    text_ += ' ';
+  }
+  if (!options_.fields.empty()) text_ += "| ";
+}
+
+void Replay::PutName(uint32_t function) {
+  text_ += calls_.names().NameOf(function);
+  if (!options_.module_names) return;
+  text_ += '@';
+  text_ += calls_.names().ModuleNameOf(function);
+}
+
+void Replay::PutArguments(const CallStep& step) {
+  arguments_.clear();
+  if (step.values.empty() || !options_.values) return;
+  AppendValues(arguments_, calls_.names().At(step.function).arguments, step.values);
+}
+
+void Replay::PutResult(const CallStep& end) {
+  if (end.values.empty() || !options_.values) return;
+  text_ += " = ";
+  AppendValues(text_, calls_.names().At(end.function).returns, end.values);
+  text_ += ';';
+}
+
+void Replay::PutLoss(const CallStep& step) {
+  if (!options_.comments) return;
+  PutFields(step.ticks, nullptr);
+  PutIndent(step.depth);
+  text_ += "/* ";
+  if (step.lost == 0) {
+    text_ += "calls";
+  } else {
+    AppendNumber(text_, step.lost);
+    text_ += step.lost == 1 ? " call" : " calls";
+  }
+  text_ += " lost: ";
+  text_ += LossReasonText(step.function);
+  text_ += " */\n";
+}
+
+Status Replay::OnStep(const CallStep& step, analyze::MergedSteps& steps) {
+  if (step.kind == EventKind::kLost) {
+    PutLoss(step);
+    return {};
+  }
+  if (step.kind == EventKind::kEntry) {
+    const uint32_t function = step.function, depth = step.depth;
+    const uint64_t ticks = step.ticks;
+    PutArguments(step);
+    CallStep end;
+    bool leaf = false;
+    if (options_.merge_leaves) {
+      TRY_ASSIGN(leaf, steps.TakeEnd(depth, end));
+    }
+    PutFields(ticks, leaf ? &end : nullptr);
+    PutIndent(depth);
+    PutName(function);
+    text_ += '(';
+    text_ += arguments_;
+    if (!leaf) {
+      text_ += ") {\n";
+      return {};
+    }
+    text_ += ')';
+    if (end.values.empty() || !options_.values) text_ += ';';
+    PutResult(end);
+    if (end.kind == EventKind::kLeft && options_.comments) text_ += " /* did not return */";
+    text_ += '\n';
+    return {};
+  }
+  if (step.unfinished) return {};
+  PutFields(step.ticks, &step);
+  PutIndent(step.depth);
+  text_ += '}';
+  PutResult(step);
+  if (options_.comments) {
+    text_ += " /* ";
+    PutName(step.function);
+    text_ += step.kind == EventKind::kLeft ? ", did not return */" : " */";
+  }
+  text_ += '\n';
+  return {};
+}
+
+Status Replay::Run() {
+  if (!options_.fields.empty()) {
+    text_ += "#";
+    bool first = true;
+    for (const ReplayField field : options_.fields) {
+      const auto* name = std::ranges::find(kFields, field, &FieldName::field);
+      text_ += name->head.substr(first ? 1 : 0);
+      text_ += ' ';
+      first = false;
+    }
+    text_ += "  FUNCTION\n";
+  }
+  analyze::MergedSteps steps(calls_);
+  CallStep step;
+  while (true) {
+    TRY_ASSIGN(const bool more, steps.Next(step));
+    if (!more) break;
+    thread_row_ = steps.thread_row();
+    thread_ = &calls_.source().tables().threads[thread_row_];
+    TRY(OnStep(step, steps));
+    TRY(out_.Pass());
+  }
+  return out_.Flush();
+}
+
+}  // namespace
+
+Result<std::vector<ReplayField>> ParseReplayFields(std::string_view text) {
+  std::vector<ReplayField> fields;
+  if (text == "none") return fields;
+  while (true) {
+    const std::string_view word = text.substr(0, text.find(','));
+    const auto* known = std::ranges::find(kFields, word, &FieldName::name);
+    if (known == std::ranges::end(kFields)) {
+      return Fail(Error(ErrorKind::kUsage, fmt::format("there is no field '{}'", word))
+                      .WithCure("time, elapsed, duration, pid, tid, comm; or none"));
+    }
+    fields.push_back(known->field);
+    if (word.size() == text.size()) return fields;
+    text.remove_prefix(word.size() + 1);
+  }
+}
+
+Status ReplayText(analyze::TraceCalls& calls, const ReplayOptions& options, ByteSink& out) {
+  return Replay(calls, options, out).Run();
+}
+
+}  // namespace stackreel::views

@@ -1,0 +1,329 @@
+#include "views/trace_dump.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <map>
+#include <string_view>
+
+#include "views/json_text.h"
+#include "views/trace_text_pieces.h"
+
+namespace stackreel::views {
+
+using analyze::CallStep;
+using analyze::TraceCalls;
+using tracedata::EventKind;
+using tracedata::TraceTables;
+using tracedata::TraceThread;
+
+namespace {
+
+std::string_view KindText(const CallStep& step) {
+  switch (step.kind) {
+    case EventKind::kEntry:
+      return "entry";
+    case EventKind::kExit:
+      return "exit";
+    case EventKind::kLeft:
+      return step.unfinished ? "open" : "left";
+    case EventKind::kLost:
+      return "lost";
+    case EventKind::kEnd:
+    case EventKind::kCall:
+    case EventKind::kBase:
+      break;
+  }
+  return "?";
+}
+
+// Calls put(step, thread, text) for each step in order of time, then passes the text on.
+template <typename Put>
+Status EachStep(TraceCalls& calls, TextStream& out, Put put) {
+  analyze::MergedSteps steps(calls);
+  CallStep step;
+  while (true) {
+    TRY_ASSIGN(const bool more, steps.Next(step));
+    if (!more) return {};
+    put(step, calls.source().tables().threads[steps.thread_row()], out.text());
+    TRY(out.Pass());
+  }
+}
+
+void AppendStepValues(TraceCalls& calls, const CallStep& step, std::string& text) {
+  const tracedata::TraceFunction& function = calls.names().At(step.function);
+  AppendValues(text, step.kind == EventKind::kEntry ? function.arguments : function.returns,
+               step.values);
+}
+
+// "3.141" of 3141 nanoseconds.
+void AppendMicroseconds(std::string& text, uint64_t nanoseconds) {
+  AppendNumber(text, nanoseconds / 1000);
+  text += '.';
+  AppendNumber(text, nanoseconds % 1000, 3, '0');
+}
+
+std::string_view ActionText(tracedata::PatchEvent::Action action) {
+  using Action = tracedata::PatchEvent::Action;
+  switch (action) {
+    case Action::kPatched:
+      return "patched";
+    case Action::kUnpatched:
+      return "unpatched";
+    case Action::kDeferred:
+      return "deferred";
+    case Action::kRefused:
+      return "refused";
+    case Action::kDetached:
+      return "detached";
+  }
+  return "?";
+}
+
+// What was patched, by action and reason.
+std::map<std::string, uint64_t> PatchCounts(const TraceTables& tables) {
+  std::map<std::string, uint64_t> counts;
+  for (const tracedata::PatchEvent& patch : tables.patches) {
+    std::string name(ActionText(patch.action));
+    if (!patch.reason.empty()) name += ": " + patch.reason;
+    ++counts[name];
+  }
+  return counts;
+}
+
+void AppendFacts(TraceCalls& calls, std::string& text) {
+  const TraceTables& tables = calls.source().tables();
+  const auto time = [&](uint64_t ticks) {
+    std::string seconds;
+    AppendSeconds(seconds, calls.scale().Time(ticks));
+    return seconds;
+  };
+  const auto put = std::back_inserter(text);
+  for (const auto& module : tables.modules) {
+    fmt::format_to(put, "module {} {} {}\n", module.id, module.build_id.ToHex(), module.path);
+  }
+  for (const auto& load : tables.loads) {
+    fmt::format_to(put, "load {} pid {} module {} {:#x}-{:#x} bias {:#x}\n", time(load.ticks),
+                   load.pid, load.module, load.start.value, load.end.value, load.bias);
+  }
+  for (const auto& function : tables.functions) {
+    fmt::format_to(put, "function {} module {} {:#x} {} {}\n", function.id,
+                   static_cast<int32_t>(function.module), function.svma.value, function.size,
+                   function.name);
+  }
+  for (const auto& thread : tables.threads) {
+    fmt::format_to(put, "thread {} pid {} tid {} {}\n", thread.index, thread.pid, thread.tid,
+                   thread.comm);
+  }
+  for (const auto& fork : tables.forks) {
+    fmt::format_to(put, "fork {} pid {} parent {}\n", time(fork.ticks), fork.pid, fork.parent_pid);
+  }
+  for (const auto& exec : tables.execs) {
+    fmt::format_to(put, "exec {} pid {} {}\n", time(exec.ticks), exec.pid, exec.path);
+  }
+  for (const auto& exit : tables.exits) {
+    fmt::format_to(put, "exit {} pid {} status {}\n", time(exit.ticks), exit.pid, exit.status);
+  }
+  for (const auto& patch : tables.patches) {
+    fmt::format_to(put, "{} {} pid {} function {} {}\n", ActionText(patch.action),
+                   time(patch.ticks), patch.pid, patch.function, patch.reason);
+  }
+}
+
+}  // namespace
+
+Status TraceDumpText(TraceCalls& calls, ByteSink& sink) {
+  TextStream out(sink);
+  AppendFacts(calls, out.text());
+  TRY(EachStep(calls, out, [&](const CallStep& step, const TraceThread& thread, std::string& text) {
+    AppendSeconds(text, calls.scale().Time(step.ticks), 15);
+    text += " [";
+    AppendNumber(text, thread.pid, 6);
+    text += '/';
+    AppendNumber(text, thread.tid, 6);
+    text += "] ";
+    text += KindText(step);
+    text += ' ';
+    if (step.kind == EventKind::kLost) {
+      AppendNumber(text, step.lost);
+      text += ' ';
+      text += LossReasonText(step.function);
+    } else {
+      text += calls.names().NameOf(step.function);
+      if (!step.values.empty()) {
+        text += step.kind == EventKind::kEntry ? " (" : " = ";
+        AppendStepValues(calls, step, text);
+        if (step.kind == EventKind::kEntry) text += ')';
+      }
+    }
+    text += '\n';
+  }));
+  return out.Flush();
+}
+
+Status TraceDumpJson(TraceCalls& calls, ByteSink& sink) {
+  TextStream out(sink);
+  out.text() += "{\"schema\":\"stackreel.trace_events\",\"version\":1}\n";
+  TRY(EachStep(calls, out, [&](const CallStep& step, const TraceThread& thread, std::string& text) {
+    text += "{\"time_ns\":";
+    AppendNumber(text, calls.scale().Time(step.ticks));
+    text += ",\"pid\":";
+    AppendNumber(text, thread.pid);
+    text += ",\"tid\":";
+    AppendNumber(text, thread.tid);
+    text += ",\"event\":\"";
+    text += KindText(step);
+    text += "\",\"depth\":";
+    AppendNumber(text, step.depth);
+    if (step.kind == EventKind::kLost) {
+      text += ",\"calls\":";
+      AppendNumber(text, step.lost);
+      text += ",\"reason\":";
+      AppendJsonString(text, LossReasonText(step.function));
+    } else {
+      text += ",\"function\":";
+      AppendJsonString(text, calls.names().NameOf(step.function));
+      if (step.kind != EventKind::kEntry) {
+        text += ",\"duration_ns\":";
+        AppendNumber(text, calls.scale().Nanoseconds(step.duration));
+      }
+      if (!step.values.empty()) {
+        std::string values;
+        AppendStepValues(calls, step, values);
+        text += ",\"values\":";
+        AppendJsonString(text, values);
+      }
+    }
+    text += "}\n";
+  }));
+  return out.Flush();
+}
+
+Status TraceDumpChrome(TraceCalls& calls, ByteSink& sink) {
+  TextStream out(sink);
+  out.text() += "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
+  bool first = true;
+  for (const size_t row : calls.threads()) {
+    const TraceThread& thread = calls.source().tables().threads[row];
+    out.text() += fmt::format(
+        "{}\n{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":",
+        first ? "" : ",", thread.pid, thread.tid);
+    AppendJsonString(out.text(), thread.comm);
+    out.text() += "}}";
+    first = false;
+  }
+  TRY(EachStep(calls, out, [&](const CallStep& step, const TraceThread& thread, std::string& text) {
+    if (step.kind == EventKind::kEntry || step.kind == EventKind::kLost) return;
+    text += ",\n{\"ph\":\"X\",\"pid\":";
+    AppendNumber(text, thread.pid);
+    text += ",\"tid\":";
+    AppendNumber(text, thread.tid);
+    text += ",\"ts\":";
+    AppendMicroseconds(text, calls.scale().Time(step.ticks - step.duration));
+    text += ",\"dur\":";
+    AppendMicroseconds(text, calls.scale().Nanoseconds(step.duration));
+    text += ",\"name\":";
+    AppendJsonString(text, calls.names().NameOf(step.function));
+    text += '}';
+  }));
+  out.text() += "\n]}\n";
+  return out.Flush();
+}
+
+std::string TraceInfoText(TraceCalls& calls) {
+  const TraceTables& tables = calls.source().tables();
+  std::string text;
+  const auto line = [&](std::string_view name, const std::string& value) {
+    if (!value.empty()) text += fmt::format("{:<12} {}\n", name, value);
+  };
+  const auto number = [&](std::string_view name, uint64_t value) {
+    line(name, fmt::format("{}", value));
+  };
+  line("format", calls.source().FormatName());
+  number("bytes", calls.source().bytes());
+  line("command", tables.host.command_line);
+  line("host", tables.host.host_name);
+  line("kernel", tables.host.kernel);
+  line("cpu", tables.host.cpu);
+  if (tables.host.cpus != 0) number("cpus", tables.host.cpus);
+  if (tables.host.memory_bytes != 0) number("memory", tables.host.memory_bytes);
+  line("clock", fmt::format("{} ticks per second", tables.clock.ticks_per_second));
+  std::string start;
+  AppendSeconds(start, calls.scale().Time(calls.first_ticks()));
+  line("first call", start);
+  number("modules", tables.modules.size());
+  // Those of uftrace's recordings are known when their calls have been read.
+  if (!tables.functions.empty()) number("functions", tables.functions.size());
+  number("threads", calls.threads().size());
+  number("forks", tables.forks.size());
+  for (const auto& exec : tables.execs) line("exec", fmt::format("{} {}", exec.pid, exec.path));
+  for (const auto& exit : tables.exits) {
+    line("exit", fmt::format("{} status {}", exit.pid, exit.status));
+  }
+  for (const auto& [name, count] : PatchCounts(tables)) line(name, fmt::format("{}", count));
+  for (const auto& loss : tables.losses) {
+    line("lost", fmt::format("{} calls of process {}: {}", loss.calls, loss.pid, loss.reason));
+  }
+  line("damage", calls.source().damage());
+  for (const auto& [name, count] : calls.source().counters().values()) number(name, count);
+  return text;
+}
+
+std::string TraceInfoJson(TraceCalls& calls) {
+  const TraceTables& tables = calls.source().tables();
+  std::string out = "{\"schema\":\"stackreel.trace_info\",\"version\":1";
+  const auto text = [&](std::string_view name, std::string_view value) {
+    out += fmt::format(",\n\"{}\":", name);
+    AppendJsonString(out, value);
+  };
+  const auto number = [&](std::string_view name, uint64_t value) {
+    out += fmt::format(",\n\"{}\":{}", name, value);
+  };
+  text("format", calls.source().FormatName());
+  number("bytes", calls.source().bytes());
+  text("command", tables.host.command_line);
+  text("host", tables.host.host_name);
+  text("kernel", tables.host.kernel);
+  text("cpu", tables.host.cpu);
+  number("cpus", tables.host.cpus);
+  number("memory_bytes", tables.host.memory_bytes);
+  number("ticks_per_second", tables.clock.ticks_per_second);
+  number("first_ns", calls.scale().Time(calls.first_ticks()));
+  number("functions", tables.functions.size());
+  number("forks", tables.forks.size());
+  out += ",\n\"modules\":[";
+  for (const auto& module : tables.modules) {
+    out += &module == tables.modules.data() ? "\n{\"path\":" : ",\n{\"path\":";
+    AppendJsonString(out, module.path);
+    out += fmt::format(",\"build_id\":\"{}\"}}", module.build_id.ToHex());
+  }
+  out += "],\n\"threads\":[";
+  bool first = true;
+  for (const size_t row : calls.threads()) {
+    const TraceThread& thread = tables.threads[row];
+    out += fmt::format("{}\n{{\"pid\":{},\"tid\":{},\"comm\":", first ? "" : ",", thread.pid,
+                       thread.tid);
+    AppendJsonString(out, thread.comm);
+    out += '}';
+    first = false;
+  }
+  out += "],\n\"patches\":{";
+  first = true;
+  for (const auto& [name, count] : PatchCounts(tables)) {
+    if (!first) out += ',';
+    AppendJsonString(out, name);
+    out += fmt::format(":{}", count);
+    first = false;
+  }
+  out += '}';
+  text("damage", calls.source().damage());
+  out += ",\n\"counters\":{";
+  first = true;
+  for (const auto& [name, count] : calls.source().counters().values()) {
+    out += fmt::format("{}\"{}\":{}", first ? "" : ",", name, count);
+    first = false;
+  }
+  return out + "}}\n";
+}
+
+}  // namespace stackreel::views

@@ -1,0 +1,23 @@
+// The events and facts of a trace, for people who look closely and for other programs.
+#pragma once
+
+#include <string>
+
+#include "analyze/trace_calls.h"
+#include "base/error.h"
+#include "base/io.h"
+
+namespace stackreel::views {
+
+// Facts, then all events in order of time: "13097.046535343 [ 1234/  1235] entry main".
+Status TraceDumpText(analyze::TraceCalls& calls, ByteSink& out);
+// A JSON object a line; the first names schema and version.
+Status TraceDumpJson(analyze::TraceCalls& calls, ByteSink& out);
+// Chrome's trace event format, as chrome://tracing and Perfetto read it: an event of a duration for
+// each call ("X"), in order of ends; times in microseconds.
+Status TraceDumpChrome(analyze::TraceCalls& calls, ByteSink& out);
+// What the trace is: format, program, machine, modules, threads, clock, patches, losses.
+std::string TraceInfoText(analyze::TraceCalls& calls);
+std::string TraceInfoJson(analyze::TraceCalls& calls);
+
+}  // namespace stackreel::views
