@@ -22,14 +22,6 @@ namespace {
 using tracedata::ControlAnswer;
 using tracedata::ControlRequest;
 
-// Asks the trace of a process; what it could not do is an error here.
-Result<ControlAnswer> Ask(uint32_t pid, const ControlRequest& request) {
-  TRY_ASSIGN(const std::vector<uint8_t> bytes, tracer::AskTrace(pid, tracedata::Encode(request)));
-  TRY_ASSIGN(ControlAnswer answer, tracedata::DecodeAnswer(bytes));
-  if (answer.error) return Fail(std::move(*answer.error));
-  return answer;
-}
-
 // The agent that a trace which does not answer has left.
 Result<std::optional<tracer::FoundAgent>> FindLeftAgent(uint32_t pid) {
   TRY_ASSIGN(const auto target, tracer::Target::Open(pid));
@@ -56,6 +48,15 @@ Error NotTraced(uint32_t pid, Error error) {
                fmt::format("process {} was traced by process {}, which has ended without detaching",
                            pid, (*found)->tracer_pid))
       .WithCure(fmt::format("put it back as it was: stackreel detach -p {}", pid));
+}
+
+// Asks the trace of a process; what it could not do is an error here, and so is that there is none.
+Result<ControlAnswer> Ask(uint32_t pid, const ControlRequest& request) {
+  const auto bytes = tracer::AskTrace(pid, tracedata::Encode(request));
+  if (!bytes) return Fail(NotTraced(pid, bytes.error()));
+  TRY_ASSIGN(ControlAnswer answer, tracedata::DecodeAnswer(*bytes));
+  if (answer.error) return Fail(std::move(*answer.error));
+  return answer;
 }
 
 void AddPidOption(CLI::App& app, uint32_t& pid) {
@@ -96,16 +97,15 @@ class ChangeCommand : public Command {
       TRY(tracer::FunctionPattern::Parse(text));
       request.patterns.push_back({patch_, text});
     }
-    const auto answer = Ask(pid_, request);
-    if (!answer) return Fail(NotTraced(pid_, answer.error()));
+    TRY_ASSIGN(const ControlAnswer answer, Ask(pid_, request));
     if (global.quiet) return kExitDone;
     Print(stdout, "{}\n",
-          Plural(answer->Find("functions", patch_ ? "patched" : "unpatched"), "function") +
+          Plural(answer.Find("functions", patch_ ? "patched" : "unpatched"), "function") +
               (patch_ ? " patched" : " unpatched"));
-    if (const uint64_t deferred = answer->Find("functions", "deferred"); deferred != 0) {
+    if (const uint64_t deferred = answer.Find("functions", "deferred"); deferred != 0) {
       Print(stdout, "{} deferred: a thread is inside\n", Plural(deferred, "function"));
     }
-    for (const tracedata::ControlCount& count : answer->counts) {
+    for (const tracedata::ControlCount& count : answer.counts) {
       if (count.group != "refused") continue;
       Print(stdout, "{} refused: {}\n", Plural(count.value, "function"), count.name);
     }
@@ -132,11 +132,11 @@ class StatusCommand : public Command {
     app.add_flag("--json", json_, "One JSON object, for programs");
   }
   Result<int> Run(const GlobalOptions&) override {
-    const auto answer = Ask(pid_, {.kind = ControlRequest::Kind::kStatus, .patterns = {}});
-    if (!answer) return Fail(NotTraced(pid_, answer.error()));
+    TRY_ASSIGN(const ControlAnswer answer,
+               Ask(pid_, {.kind = ControlRequest::Kind::kStatus, .patterns = {}}));
     if (json_) {
       nlohmann::ordered_json object = {{"schema", "stackreel-status-1"}};
-      for (const tracedata::ControlCount& count : answer->counts) {
+      for (const tracedata::ControlCount& count : answer.counts) {
         object[count.group][count.name] = count.value;
       }
       Print(stdout, "{}\n",
@@ -144,7 +144,7 @@ class StatusCommand : public Command {
       return kExitDone;
     }
     std::string group;
-    for (const tracedata::ControlCount& count : answer->counts) {
+    for (const tracedata::ControlCount& count : answer.counts) {
       if (count.group != group) Print(stdout, "{}\n", count.group);
       group = count.group;
       Print(stdout, "  {:<40} {}\n", count.name, count.value);
@@ -168,16 +168,15 @@ class DetachCommand : public Command {
   }
   void AddOptions(CLI::App& app) override { AddPidOption(app, pid_); }
   Result<int> Run(const GlobalOptions& global) override {
-    const auto answer = Ask(pid_, {.kind = ControlRequest::Kind::kDetach, .patterns = {}});
-    if (answer) {
-      return Report(answer->Find("left", "whole") == 1, answer->Find("left", "return addresses"),
-                    answer->Find("left", "busy threads"), global);
-    }
-    if (answer.error().kind != ErrorKind::kNotFound) return Fail(answer.error());
+    // First whether somebody is there: who was killed does not answer, and is cleaned up after.
     TRY_ASSIGN(const auto target, tracer::Target::Open(pid_));
     TRY_ASSIGN(const auto found, tracer::FindAgent(*target));
-    if (!found || found->tracer_pid == 0) return Fail(answer.error());
-    if (found->tracer_alive) return Fail(NotTraced(pid_, answer.error()));
+    if (!found || found->tracer_pid == 0 || found->tracer_alive) {
+      TRY_ASSIGN(const ControlAnswer answer,
+                 Ask(pid_, {.kind = ControlRequest::Kind::kDetach, .patterns = {}}));
+      return Report(answer.Find("left", "whole") == 1, answer.Find("left", "return addresses"),
+                    answer.Find("left", "busy threads"), global);
+    }
     tracer::OpenCallWords open;
     TRY_ASSIGN(const tracer::RecoverOutcome outcome, tracer::Recover(*target, found->place, open));
     if (!global.quiet) {

@@ -51,7 +51,8 @@ std::vector<std::string> NearNames(std::string_view typed,
     if (std::string_view("*?[]^$|+().\\").find(c) == std::string_view::npos) wanted += c;
   }
   if (wanted.empty()) return {};
-  const size_t limit = std::max<size_t>(wanted.size() / 3, 1);
+  // Two letters exchanged are two changes.
+  const size_t limit = std::max<size_t>(wanted.size() / 3, wanted.size() < 4 ? 1 : 2);
   std::set<std::pair<size_t, std::string>> found;  // by how far
   for (const std::string_view name : names) {
     const std::string plain = symbolize::Demangle(name, symbolize::NameStyle::kName);

@@ -10,8 +10,8 @@ namespace stackreel::tracer {
 
 // Of `names` (as symbol tables have them) those nearest to what was typed, demangled: up to three,
 // the nearest first. A name is near if it is the same but for case, contains what was typed, or is
-// at most a third of it away in letters added, left out or changed. Signs of globs and regular
-// expressions in `typed` do not count.
+// at most a third of it (or two letters) away in letters added, left out or changed. Signs of globs
+// and regular expressions in `typed` do not count.
 [[nodiscard]] std::vector<std::string> NearNames(std::string_view typed,
                                                  std::span<const std::string_view> names);
 

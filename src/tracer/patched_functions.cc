@@ -1,6 +1,7 @@
 #include "tracer/patched_functions.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <x86intrin.h>
 
 #include <algorithm>
@@ -53,7 +54,24 @@ std::optional<agent::StubKind> WalkerKind(const ModuleFunction& function) {
   return std::nullopt;
 }
 
+// Of several names the one that is meant for others: malloc, not __libc_malloc. Of a function that
+// no symbol names (its module is stripped) the place in its file.
+std::string NameOf(const ModuleFunction& function) {
+  const auto underscores = [](std::string_view name) {
+    return std::min(name.find_first_not_of('_'), name.size());
+  };
+  std::string_view best = function.name;
+  for (const std::string_view name : function.others) {
+    // _Z is how C++ names begin.
+    const bool is_plain = !name.starts_with("_Z") && !best.starts_with("_Z");
+    if (best.empty() || (is_plain && underscores(name) < underscores(best))) best = name;
+  }
+  if (!best.empty()) return std::string(best);
+  return fmt::format("func_{:x}", function.start.value);
+}
+
 bool MatchesAnyName(const FunctionPattern& pattern, const ModuleFunction& function) {
+  if (function.name.empty()) return pattern.MatchesName(NameOf(function));
   return pattern.MatchesName(function.name) ||
          std::ranges::any_of(function.others,
                              [&](std::string_view name) { return pattern.MatchesName(name); });
@@ -103,6 +121,8 @@ constexpr std::array kUnfit = std::to_array<UnfitName>({
     {"mcount", kLooksAtCaller},
     {"_mcount", kLooksAtCaller},
     {"__fentry__", kLooksAtCaller},
+    {"uw_init_context", kLooksAtCaller},
+    {"uw_init_context_1", kLooksAtCaller},
     {"dlsym", kLooksAtCaller},
     {"dlvsym", kLooksAtCaller},
     {"dlopen", kLooksAtCaller},
@@ -137,7 +157,16 @@ void PatchedFunctions::UseAgent(const AgentPlace& agent) {
 
 Status PatchedFunctions::ReadModules() {
   TRY_ASSIGN(const std::vector<os::ProcMapping> maps, os::ReadProcMaps(target_.pid()));
+  // Files are opened again only when there are others than the last time.
+  std::vector<std::pair<uint64_t, uint64_t>> code;
+  for (const os::ProcMapping& mapping : maps) {
+    if ((mapping.prot & PROT_EXEC) != 0 && mapping.ino != 0) {
+      code.emplace_back(mapping.start, mapping.ino);
+    }
+  }
+  if (code == mapped_code_) return {};
   TRY_ASSIGN(std::vector<TargetModule> now, tracer::ReadModules(target_.pid(), maps));
+  mapped_code_ = std::move(code);
   // Those known keep their numbers, which events and functions have.
   for (TargetModule& module : now) {
     const bool known = std::ranges::any_of(modules_, [&module](const TargetModule& old) {
@@ -153,6 +182,7 @@ Error PatchedFunctions::NothingMatches(const PatternChoice& choice) const {
   const std::string& text = choice.pattern.text();
   std::vector<std::string_view> names;
   size_t modules = 0;
+  size_t functions = 0;
   std::string untraceable;
   for (const TargetModule& module : modules_) {
     if (!choice.pattern.MatchesModule(module.path, module.is_program)) continue;
@@ -161,6 +191,7 @@ Error PatchedFunctions::NothingMatches(const PatternChoice& choice) const {
       untraceable += fmt::format("; {}: {}", module.path, module.why_not);
       continue;
     }
+    functions += module.code->functions().size();
     for (const ModuleFunction& function : module.code->functions()) {
       if (!function.name.empty()) names.push_back(function.name);
     }
@@ -176,7 +207,7 @@ Error PatchedFunctions::NothingMatches(const PatternChoice& choice) const {
     return std::move(error).WithCure(std::move(cure));
   }
   Error error(ErrorKind::kNotFound, fmt::format("pattern '{}' matches none of {} functions{}", text,
-                                                names.size(), untraceable));
+                                                functions, untraceable));
   const std::vector<std::string> near = NearNames(wanted, names);
   if (!near.empty()) {
     return std::move(error).WithCure(fmt::format("near: {}", fmt::join(near, ", ")));
@@ -212,7 +243,6 @@ Result<PatchedFunctions::Choices> PatchedFunctions::Choose(
     if (concerned.empty()) continue;
     if (const Status read = ReadCode(module, target_.pid(), executor_); !read) continue;
     for (const ModuleFunction& function : module.code->functions()) {
-      if (function.name.empty() && function.others.empty()) continue;
       bool decided = false;
       for (const size_t i : concerned) {
         // Patterns that are overruled everywhere still match something.
@@ -254,7 +284,7 @@ Result<PatchedFunctions::Function*> PatchedFunctions::Register(size_t module,
                                       .module = static_cast<uint32_t>(module),
                                       .svma = function.start,
                                       .size = function.code.size(),
-                                      .name = std::string(function.name),
+                                      .name = NameOf(function),
                                       .arguments = {},
                                       .returns = {}}));
   return &at->second;

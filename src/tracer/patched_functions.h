@@ -116,6 +116,7 @@ class PatchedFunctions {
   PlanOptions plan_options_;
   std::vector<TargetModule> modules_;
   std::vector<bool> module_told_;
+  std::vector<std::pair<uint64_t, uint64_t>> mapped_code_;  // start and inode
   std::map<Key, Function> functions_;
   std::map<uint32_t, Key> by_id_;
   uint32_t next_function_ = 1;

@@ -25,6 +25,8 @@ using namespace std::chrono_literals;
 // How often, and how long apart, threads in the agent are waited for when a program is left.
 constexpr int kLeaveTries = 200;
 constexpr auto kLeavePause = 2ms;
+// How long a process that has no memory any more takes to end.
+constexpr auto kEndPatience = 1000ms;
 
 }  // namespace
 
@@ -102,16 +104,20 @@ TraceSession::~TraceSession() {
   (void)Collect(open);
 }
 
-std::optional<TraceEnd> TraceSession::Ended() {
+bool TraceSession::IsGone(std::chrono::milliseconds patience) const {
+  if (!pidfd_.valid()) return os::ListThreads(target_->pid()).empty();
   pollfd poll_fd = {.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
-  const bool gone =
-      pidfd_.valid() ? poll(&poll_fd, 1, 0) > 0 : os::ListThreads(target_->pid()).empty();
-  if (gone) return TraceEnd::kProgramEnded;
+  return poll(&poll_fd, 1, static_cast<int>(patience.count())) > 0;
+}
+
+std::optional<TraceEnd> TraceSession::Ended() {
+  if (IsGone(0ms)) return TraceEnd::kProgramEnded;
   if (target_->ReadObject<uint64_t>(agent_->place().control())) return std::nullopt;
   // The memory that was opened is the old program's; or it is about to end, and has none any more.
   const auto maps = os::ReadProcMaps(target_->pid());
   if (maps && !maps->empty()) return TraceEnd::kExecuted;
-  return std::nullopt;
+  (void)IsGone(kEndPatience);
+  return TraceEnd::kProgramEnded;
 }
 
 Status TraceSession::Tend() {

@@ -94,6 +94,7 @@ class TraceSession {
   explicit TraceSession(TraceOptions options) : options_(std::move(options)) {}
   Status Open(Executor& executor);
   Status Prepare();
+  [[nodiscard]] bool IsGone(std::chrono::milliseconds patience) const;
   Status WriteFirstFacts();
   Status Leave(OpenCallWords& open);
   Status Collect(const OpenCallWords& open);
