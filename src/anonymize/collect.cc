@@ -91,7 +91,6 @@ bool IsCollected(uint32_t type) {
 }
 
 Status Collector::OnTimedRecord(const perfdata::TimedRecord& timed) {
-  ++out_.records;
   if (!IsCollected(timed.raw.type)) return {};
   const perfdata::Attr* attr =
       timed.event ? &reader_.events().events()[*timed.event].attr : nullptr;
@@ -237,6 +236,7 @@ Result<std::unique_ptr<Collected>> Collect(const RereadableRecording& recording)
   // What it counts the second pass counts again.
   Counters ignored;
   perfdata::RoundSorter sorter(*input.reader, collector, ignored);
+  sorter.LeaveOutSamples();
   TRY_ASSIGN(collected->read, input.reader->ReadAll(sorter));
   TRY(sorter.Finish());
   collected->container = input.reader->container();

@@ -82,7 +82,6 @@ struct Collected {
   perfdata::Features features;
   perfdata::ReadEnd read;
   Counters counters;
-  uint64_t records = 0;
   AddressWidth width;
   uint64_t page_size = 4096;  // of the recorded machine; where that is not known, as mappings lie
   std::vector<CollectedSpace> spaces;  // by SpaceId

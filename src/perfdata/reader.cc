@@ -92,6 +92,7 @@ class StreamReader : public Reader {
     return source_.size() && parts_.empty() ? &source_ : nullptr;
   }
   Result<ReadEnd> ReadAll(RecordSink& sink) override;
+  Result<bool> Next(RawRecord& record) override;
 
  private:
   [[nodiscard]] bool unfinished() const { return !header_.is_pipe() && header_.data.size == 0; }
@@ -109,8 +110,10 @@ class StreamReader : public Reader {
   void TakeUpDecoded(const Record& record);
   void TakeFeatureUpdate(const EventUpdate& update);
   void TakeAttr(const HeaderAttr& header_attr);
-  Result<ReadEnd> ReadData(RecordSink& sink);
-  Status ReadParts(RecordSink& sink, ReadEnd& end);
+  // `sink` is told before events and features change.
+  Result<bool> ReadNext(RawRecord& record, RecordSink& sink);
+  Result<bool> NextOfParts(RawRecord& record);
+  [[nodiscard]] ReadEnd End() const;
 
   FileSource& source_;
   std::vector<FileSource*> parts_;  // of a directory
@@ -119,8 +122,9 @@ class StreamReader : public Reader {
   EventTable events_;
   Features features_;
   Counters counters_;
+  std::optional<Tokenizer> tokenizer_;
   std::optional<PartMerger> merger_;
-  bool was_read_ = false;
+  bool data_was_read_ = false;
 };
 
 Status StreamReader::ReadHeaders() {
@@ -348,16 +352,9 @@ void StreamReader::TakeAttr(const HeaderAttr& header_attr) {
   TakeNames();
 }
 
-Result<ReadEnd> StreamReader::ReadData(RecordSink& sink) {
-  Tokenizer tokenizer(*stream_, header_.endian, counters_);
-  RawRecord record;
-  for (;;) {
-    TRY_ASSIGN(const bool more, tokenizer.Next(record));
-    if (!more) break;
-    if (record.type >= static_cast<uint32_t>(RecordType::kHeaderAttr)) TakeUp(record, sink);
-    TRY(sink.OnRecord(record));
-  }
-  ReadEnd end = tokenizer.end();
+// Of the data, where the parts of a directory are behind it.
+ReadEnd StreamReader::End() const {
+  ReadEnd end = tokenizer_->end();
   end.unfinished = unfinished();
   const bool whole = header_.is_pipe() || unfinished() || stream_->offset() >= data_end();
   if (end.complete && !whole) {
@@ -368,18 +365,7 @@ Result<ReadEnd> StreamReader::ReadData(RecordSink& sink) {
             .AtOffset(stream_->offset());
   }
   if (end.damage) end.damage->file = source_.name();
-  return end;
-}
-
-Status StreamReader::ReadParts(RecordSink& sink, ReadEnd& end) {
-  merger_.emplace(events_, header_.endian, counters_);
-  for (FileSource* part : parts_) TRY(merger_->Add(*part));
-  RawRecord record;
-  for (;;) {
-    TRY_ASSIGN(const bool more, merger_->Next(record));
-    if (!more) break;
-    TRY(sink.OnRecord(record));
-  }
+  if (!merger_) return end;
   const ReadEnd parts = merger_->end();
   end.records += parts.records;
   end.bytes += parts.bytes;
@@ -387,13 +373,46 @@ Status StreamReader::ReadParts(RecordSink& sink, ReadEnd& end) {
   end.decompressed_bytes += parts.decompressed_bytes;
   end.complete = end.complete && parts.complete;
   if (!end.damage) end.damage = parts.damage;
-  return {};
+  return end;
+}
+
+Result<bool> StreamReader::NextOfParts(RawRecord& record) {
+  if (!merger_) {
+    merger_.emplace(events_, header_.endian, counters_);
+    for (FileSource* part : parts_) TRY(merger_->Add(*part));
+  }
+  return merger_->Next(record);
+}
+
+Result<bool> StreamReader::ReadNext(RawRecord& record, RecordSink& sink) {
+  if (!tokenizer_) tokenizer_.emplace(*stream_, header_.endian, counters_);
+  if (!data_was_read_) {
+    TRY_ASSIGN(const bool more, tokenizer_->Next(record));
+    if (more && record.type >= static_cast<uint32_t>(RecordType::kHeaderAttr)) {
+      TakeUp(record, sink);
+    }
+    if (more) return true;
+    data_was_read_ = true;
+  }
+  return parts_.empty() ? Result<bool>(false) : NextOfParts(record);
+}
+
+Result<bool> StreamReader::Next(RawRecord& record) {
+  class NoSink : public RecordSink {
+    Status OnRecord(const RawRecord& /*raw*/) override { return {}; }
+  } nobody;
+  return ReadNext(record, nobody);
 }
 
 Result<ReadEnd> StreamReader::ReadAll(RecordSink& sink) {
-  if (std::exchange(was_read_, true)) return Fail(ErrorKind::kUsage, "a reader reads once");
-  TRY_ASSIGN(ReadEnd end, ReadData(sink));
-  if (!parts_.empty()) TRY(ReadParts(sink, end));
+  if (tokenizer_) return Fail(ErrorKind::kUsage, "a reader reads once");
+  RawRecord record;
+  for (;;) {
+    TRY_ASSIGN(const bool more, ReadNext(record, sink));
+    if (!more) break;
+    TRY(sink.OnRecord(record));
+  }
+  ReadEnd end = End();
   if (end.complete && !header_.is_pipe() && !unfinished() && !source_.size()) {
     sink.BeforeTakeUp();
     TRY(ReadTail());

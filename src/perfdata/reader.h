@@ -127,6 +127,9 @@ class Reader {
   // before the record is passed on. An Error is the sink's, or a failure to read at all; damage in
   // the file ends the reading and stands in ReadEnd.
   virtual Result<ReadEnd> ReadAll(RecordSink& sink) = 0;
+  // The same records one by one, for who reads two recordings side by side; false when none is
+  // left. What `record` points at stays where it is while its block is held.
+  virtual Result<bool> Next(RawRecord& record) = 0;
 };
 
 }  // namespace stackreel::perfdata

@@ -460,6 +460,27 @@ TEST(ReaderTest, ReturnsTheSinksError) {
   EXPECT_FALSE((*reader)->ReadAll(sink));  // reads once
 }
 
+TEST(ReaderTest, GivesTheSameRecordsOneByOne) {
+  const Bytes records = Join({CommBytes("prog", 100, 5), SampleBytes(100, 7), RoundBytes()});
+  for (const Bytes& bytes : {FileBytes(records), PipeBytes(records)}) {
+    const Reading pushed = ReadBytes(bytes);
+    MemorySource source(bytes);
+    Result<std::unique_ptr<Reader>> reader = Reader::Open(source);
+    ASSERT_TRUE(reader);
+    std::vector<uint32_t> types;
+    RawRecord raw;
+    while (true) {
+      const Result<bool> more = (*reader)->Next(raw);
+      ASSERT_TRUE(more);
+      if (!*more) break;
+      types.push_back(raw.type);
+    }
+    EXPECT_EQ(types, pushed.sink.types());
+    EXPECT_EQ((*reader)->events().events().size(), 1u);  // a pipe's is taken up
+    EXPECT_FALSE(*(*reader)->Next(raw));
+  }
+}
+
 TEST(ReaderTest, RefusesAPartOfADirectory) {
   FileParts parts = TwoEvents();
   parts.features[static_cast<uint32_t>(Feature::kDirFormat)] = Numbers({1});

@@ -98,6 +98,7 @@ struct RoundSorter::State {
   std::vector<std::pair<Place, size_t>> due, merged;
   TimedRecord passing;
   HeldBytes readable, unreadable;
+  bool leaves_out_samples = false;
   uint64_t largest = 0;  // time seen
   uint64_t limit = 0;    // largest time seen before the last round
   uint64_t passed = 0;   // largest time passed on
@@ -239,6 +240,8 @@ RoundSorter::RoundSorter(const Reader& reader, TimedSink& sink, Counters& counte
     : state_(std::make_unique<State>(reader, sink, counters, limits)) {}
 RoundSorter::~RoundSorter() = default;
 
+void RoundSorter::LeaveOutSamples() { state_->leaves_out_samples = true; }
+
 Status RoundSorter::OnRecord(const RawRecord& raw) {
   State& state = *state_;
   const EventTable& events = state.reader.events();
@@ -247,6 +250,10 @@ Status RoundSorter::OnRecord(const RawRecord& raw) {
   if (event) {
     const std::optional<uint64_t> read = events.TimeOf(raw, state.reader.endian(), *event);
     if (read && IsTime(*read)) time = *read;
+  }
+  if (raw.record_type() == RecordType::kSample && state.leaves_out_samples) {
+    state.largest = std::max(state.largest, time);
+    return {};
   }
   if (const auto read = SideBandTime(raw, state.reader.endian()); read && IsTime(*read)) {
     time = *read;

@@ -45,6 +45,8 @@ class RoundSorter : public RecordSink {
   RoundSorter(const Reader& reader, TimedSink& sink, Counters& counters);
   RoundSorter(const Reader& reader, TimedSink& sink, Counters& counters, const Limits& limits);
   ~RoundSorter() override;
+  // Samples are neither held nor passed on; the others come in the order in which they would.
+  void LeaveOutSamples();
   Status OnRecord(const RawRecord& raw) override;
   void BeforeTakeUp() override;
   // At the end: passes all that is held.

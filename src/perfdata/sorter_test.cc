@@ -99,6 +99,25 @@ TEST(RoundSorterTest, PassesRecordsWithoutTimeAtOnce) {
   EXPECT_THAT(sorted.times, ElementsAre(0, 0, 0, 5, 10));
 }
 
+// The later sample's time decides what the round lets pass.
+TEST(RoundSorterTest, OrdersOthersAsWithTheSamplesThatItLeavesOut) {
+  const Bytes bytes = FileBytes(
+      Join({CommBytes("b", 100, 30), Samples({40}), RoundBytes(), CommBytes("a", 100, 20),
+            Samples({50, 10}), RoundBytes(), CommBytes("c", 100, 35), Samples({5})}));
+  MemorySource source(bytes);
+  Result<std::unique_ptr<Reader>> reader = Reader::Open(source);
+  ASSERT_TRUE(reader);
+  Sorted sorted;
+  TimesSink sink(sorted);
+  RoundSorter sorter(**reader, sink, sorted.counters);
+  sorter.LeaveOutSamples();
+  EXPECT_TRUE((*reader)->ReadAll(sorter));
+  EXPECT_TRUE(sorter.Finish());
+  EXPECT_THAT(sorted.times, ElementsAre(0, 20, 30, 0, 35));
+  const Sorted all = Sort(bytes);
+  EXPECT_THAT(all.times, ElementsAre(0, 10, 20, 30, 40, 0, 5, 35, 50));
+}
+
 // Five rings that are drained in turn, without rounds. Records of 8 KB.
 Bytes RingsWithoutRounds(uint32_t count) {
   const Bytes sample = SampleBytes(100, 0);
