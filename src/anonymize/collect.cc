@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <variant>
 
-#include "perfdata/sorter.h"
 #include "session/module.h"
 
 namespace stackreel::anonymize {
@@ -183,6 +183,19 @@ Result<RereadableRecording::Opened> RereadableRecording::Open() const {
   return opened;
 }
 
+Result<std::shared_ptr<const RereadableRecording::SideBandRead>> RereadableRecording::ReadSideBand(
+    const std::function<perfdata::TimedSink&(const perfdata::Reader&)>& sink) const {
+  if (side_band_ != nullptr) {
+    TRY(side_band_->side_band.Repeat(sink(*side_band_->opened.reader)));
+    return side_band_;
+  }
+  auto read = std::make_shared<SideBandRead>();
+  TRY_ASSIGN(read->opened, Open());
+  TRY(read->side_band.Read(*read->opened.reader, sink(*read->opened.reader)));
+  if (read->side_band.is_kept()) side_band_ = read;
+  return read;
+}
+
 KernelExtent ExtentOfKernel(uint64_t addr, uint64_t len, uint64_t pgoff,
                             const AddressWidth& width) {
   // Of an image with its modules, and of the span behind it that is only told of.
@@ -230,21 +243,20 @@ MappingKind KindOf(const MappingRecord& mapping, bool is_kernel_space) {
 }
 
 Result<std::unique_ptr<Collected>> Collect(const RereadableRecording& recording) {
-  TRY_ASSIGN(const RereadableRecording::Opened input, recording.Open());
   auto collected = std::make_unique<Collected>();
-  Collector collector(*input.reader, *collected);
-  // What it counts the second pass counts again.
-  Counters ignored;
-  perfdata::RoundSorter sorter(*input.reader, collector, ignored);
-  sorter.LeaveOutSamples();
-  TRY_ASSIGN(collected->read, input.reader->ReadAll(sorter));
-  TRY(sorter.Finish());
-  collected->container = input.reader->container();
-  collected->endian = input.reader->endian();
-  collected->events = input.reader->events().events();
-  collected->features = input.reader->features();
-  collected->counters.Merge(input.reader->counters());
-  collector.Finish();
+  std::optional<Collector> collector;
+  TRY_ASSIGN(const auto in,
+             recording.ReadSideBand([&](const perfdata::Reader& reader) -> perfdata::TimedSink& {
+               return collector.emplace(reader, *collected);
+             }));
+  collected->read = in->side_band.read();
+  const perfdata::Reader& reader = *in->opened.reader;
+  collected->container = reader.container();
+  collected->endian = reader.endian();
+  collected->events = reader.events().events();
+  collected->features = reader.features();
+  collected->counters.Merge(reader.counters());
+  collector->Finish();
   return collected;
 }
 

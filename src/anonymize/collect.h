@@ -4,6 +4,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "anonymize/side_band.h"
 #include "anonymize/space.h"
 #include "base/counters.h"
 #include "base/error.h"
@@ -34,6 +36,14 @@ class RereadableRecording {
     std::vector<std::unique_ptr<FileSource>> sources;
     std::unique_ptr<perfdata::Reader> reader;
   };
+  // All records but samples, in order of time. They are read once and kept, unless they are many.
+  struct SideBandRead {
+    Opened opened;  // its reader has read to its end: what it knows of events and features is all
+    SideBand side_band;
+  };
+  // `sink` makes who takes them, given the reader, which lives while what is returned or this does.
+  Result<std::shared_ptr<const SideBandRead>> ReadSideBand(
+      const std::function<perfdata::TimedSink&(const perfdata::Reader&)>& sink) const;
   // From the start, each time. kUnsupported if a source cannot be sought in.
   [[nodiscard]] Result<Opened> Open() const;
   [[nodiscard]] std::string_view name() const { return data_->name(); }
@@ -41,6 +51,7 @@ class RereadableRecording {
  private:
   FileSource* data_;
   std::vector<FileSource*> parts_;
+  mutable std::shared_ptr<const SideBandRead> side_band_;
 };
 
 // What a mapping is of.

@@ -28,6 +28,8 @@ struct FieldSpan {
   const perfdata::FieldInfo* info = nullptr;  // in a layout table; null: of no field
   FieldForm form = FieldForm::kNumbers;
   uint8_t width = 8;  // of one of the numbers
+  // It is known already that none of its numbers, whole, is what is searched for.
+  bool is_searched = false;
   // Times and process numbers look like parts of addresses, and are none: see verify_bytes.h.
   // Neither are types and sizes of records.
   [[nodiscard]] bool IsTime() const {
@@ -35,6 +37,10 @@ struct FieldSpan {
   }
   [[nodiscard]] bool IsNoAddress() const {
     return info == nullptr || IsTime() || info->sensitivity == perfdata::Sensitivity::kPid;
+  }
+  // One or several of 64 bits.
+  [[nodiscard]] bool IsAddresses() const {
+    return form == FieldForm::kNumbers && width == 8 && IsAddress();
   }
   // What parts of it are tells nothing: it is whole that it is looked at.
   [[nodiscard]] bool IsAddress() const {
@@ -59,6 +65,12 @@ class FieldSpans {
   void Begin(ByteView all) {
     base_ = all.data();
     spans_.clear();
+  }
+  // The field that has the byte at this offset needs no search: see FieldSpan::is_searched.
+  void SetSearched(size_t offset) {
+    for (FieldSpan& span : spans_) {
+      if (offset >= span.begin && offset < span.end) span.is_searched = true;
+    }
   }
   // Bytes that are no field's: a record's header, the place of a section.
   void AddHeader(size_t begin, size_t end) { spans_.push_back({begin, end}); }

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "anonymize/build.h"  // PseudonymsOf, which is told to the world
+#include "session/module.h"
 
 namespace stackreel::anonymize {
 namespace {
@@ -78,6 +79,8 @@ void SeenMappings::Add(const perfdata::Record& record, uint64_t file_offset) {
     seen.anonymous =
         !seen.kernel && (name.empty() || name.starts_with("//") || name.starts_with("["));
   };
+  has_deferred_chains_ =
+      has_deferred_chains_ || std::holds_alternative<perfdata::CallchainDeferred>(record.body);
   if (const auto* mmap = std::get_if<perfdata::Mmap>(&record.body)) {
     take(*mmap);
   } else if (const auto* mmap2 = std::get_if<perfdata::Mmap2>(&record.body)) {
@@ -93,6 +96,8 @@ void SeenMappings::Add(const perfdata::Record& record, uint64_t file_offset) {
   } else {
     return;
   }
+  const auto kind = session::ClassifyMapping(name, seen.pid, /*executable=*/true, 0).key.kind;
+  has_jit_dump_ = has_jit_dump_ || (!seen.kernel && kind == session::ModuleKind::kJitDump);
   seen.name = names_.Intern(name);
   all_.push_back(seen);
 }

@@ -16,6 +16,7 @@
 #include "anonymize/verify_samples.h"
 #include "anonymize/verify_text.h"
 #include "perfdata/feature_layout.h"
+#include "perfdata/pac_mask.h"
 #include "perfdata/sorter.h"
 
 namespace stackreel::anonymize {
@@ -36,11 +37,13 @@ const perfdata::Attr* AttrOf(const Reader& reader, std::optional<uint32_t> event
   return event && *event < events.size() ? &events[*event].attr : nullptr;
 }
 
-// Reads IN in order of time.
+// Reads what of IN is no sample, in order of time.
 class InPass : public perfdata::TimedSink {
  public:
   InPass(const Reader& reader, InFacts& facts, DenyList& denied, HiddenValues& hidden)
-      : reader_(reader), facts_(facts), denied_(denied), hidden_(hidden) {}
+      : reader_(reader), facts_(facts), denied_(denied), hidden_(hidden) {
+    hidden_.SetPmuNames(reader.features().pmu_names);
+  }
   Status OnTimedRecord(const perfdata::TimedRecord& timed) override;
 
  private:
@@ -48,21 +51,34 @@ class InPass : public perfdata::TimedSink {
   InFacts& facts_;
   DenyList& denied_;
   HiddenValues& hidden_;
-  perfdata::Sample sample_;
   FieldSpans fields_;
+};
+
+// Reads IN's samples, in order of time.
+class InSamplesPass : public perfdata::TimedSink {
+ public:
+  InSamplesPass(const Reader& reader, InFacts& facts, HiddenValues& hidden)
+      : reader_(reader), facts_(facts), hidden_(hidden) {}
+  Status OnTimedRecord(const perfdata::TimedRecord& timed) override {
+    const perfdata::Attr* attr = AttrOf(reader_, timed.event);
+    if (timed.raw.record_type() != perfdata::RecordType::kSample || attr == nullptr) return {};
+    if (!perfdata::DecodeSample(timed.raw, *attr, reader_.endian(), sample_)) return {};
+    facts_.samples.Add({*timed.event, sample_.time, sample_.period});
+    hidden_.AddSample(sample_);
+    return {};
+  }
+
+ private:
+  const Reader& reader_;
+  InFacts& facts_;
+  HiddenValues& hidden_;
+  perfdata::Sample sample_;
 };
 
 Status InPass::OnTimedRecord(const perfdata::TimedRecord& timed) {
   const RawRecord& raw = timed.raw;
   const Endian endian = reader_.endian();
   const perfdata::Attr* attr = AttrOf(reader_, timed.event);
-  ++facts_.records[raw.type];
-  if (raw.record_type() == perfdata::RecordType::kSample) {
-    if (attr == nullptr || !perfdata::DecodeSample(raw, *attr, endian, sample_)) return {};
-    facts_.samples.Add({*timed.event, sample_.time, sample_.period});
-    hidden_.AddSample(sample_);
-    return {};
-  }
   if (raw.extra_size != 0) return {};
   const auto record = FindFields(raw, attr, endian, 0, fields_);
   if (!record) return {};
@@ -79,8 +95,12 @@ class OutMappingPass : public perfdata::RecordSink {
   OutMappingPass(const Reader& reader, SeenMappings& mappings,
                  std::map<uint32_t, uint64_t>& records)
       : reader_(reader), mappings_(mappings), records_(records) {}
+  // Whether who sorts its records by time gets them as they stand.
+  [[nodiscard]] bool is_sorted() const { return is_sorted_; }
   Status OnRecord(const RawRecord& raw) override {
-    ++records_[raw.type];
+    if (raw.type != last_type_) records_of_last_ = &records_[last_type_ = raw.type];
+    ++*records_of_last_;
+    SeeTime(raw);
     switch (raw.record_type()) {
       case perfdata::RecordType::kMmap:
       case perfdata::RecordType::kMmap2:
@@ -97,9 +117,28 @@ class OutMappingPass : public perfdata::RecordSink {
   }
 
  private:
+  void SeeTime(const RawRecord& raw) {
+    constexpr uint32_t kFirstUserType = 64;
+    const Endian endian = reader_.endian();
+    uint64_t time = reader_.events().TimeOf(raw, endian).value_or(0);
+    if (raw.type >= kFirstUserType) {
+      if (const auto read = perfdata::SideBandTime(raw, endian)) time = *read;
+    }
+    // What has no time passes those by that wait for theirs.
+    const bool has_none = time == 0 || time == UINT64_MAX;
+    if (has_none ? raw.type < kFirstUserType && last_time_ != 0 : time < last_time_) {
+      is_sorted_ = false;
+    }
+    if (!has_none) last_time_ = time;
+  }
+
   const Reader& reader_;
   SeenMappings& mappings_;
   std::map<uint32_t, uint64_t>& records_;
+  uint64_t* records_of_last_ = nullptr;
+  uint32_t last_type_ = UINT32_MAX;
+  uint64_t last_time_ = 0;
+  bool is_sorted_ = true;
 };
 
 // A block of samples, read again because it is not the same.
@@ -285,16 +324,14 @@ Result<std::optional<Level>> MarkOf(const Reader& reader, std::string_view name)
 }
 
 Status ReadIn(const RereadableRecording& in, bool salvaged, InFacts& facts, DenyList& denied,
-              HiddenValues& hidden) {
-  TRY_ASSIGN(const RereadableRecording::Opened input, in.Open());
-  Reader& reader = *input.reader;
-  hidden.SetPmuNames(reader.features().pmu_names);
-  InPass pass(reader, facts, denied, hidden);
-  Counters ignored;
-  perfdata::RoundSorter sorter(reader, pass, ignored);
-  TRY_ASSIGN(const perfdata::ReadEnd read, reader.ReadAll(sorter));
-  if (!salvaged) TRY(CheckWhole(read, in.name()));
-  TRY(sorter.Finish());
+              HiddenValues& hidden, bool has_unwound) {
+  std::optional<InPass> pass;
+  TRY_ASSIGN(const auto read, in.ReadSideBand([&](const Reader& reader) -> perfdata::TimedSink& {
+    return pass.emplace(reader, facts, denied, hidden);
+  }));
+  if (!salvaged) TRY(CheckWhole(read->side_band.read(), in.name()));
+  facts.records = read->side_band.counts();
+  const Reader& reader = *read->opened.reader;
   const perfdata::Features& features = reader.features();
   facts.pmu_names = features.pmu_names;
   facts.events = reader.events().events().size();
@@ -309,8 +346,34 @@ Status ReadIn(const RereadableRecording& in, bool salvaged, InFacts& facts, Deny
     hidden.AddFeature(feature, bytes, reader.endian(), NrCpusOf(features));
   }
   facts.endian = reader.endian();
+  facts.fits_side_by_side = SideBySide::Fits(reader, facts.mappings, has_unwound);
   facts.originals = OriginalValues(facts.mappings, facts.mappings.Width(features));
   return {};
+}
+
+Status ReadSamplesOfIn(const RereadableRecording& in, InFacts& facts, HiddenValues& hidden) {
+  TRY_ASSIGN(const RereadableRecording::Opened input, in.Open());
+  InSamplesPass pass(*input.reader, facts, hidden);
+  Counters ignored;
+  perfdata::RoundSorter sorter(*input.reader, pass, ignored);
+  TRY(input.reader->ReadAll(sorter));
+  return sorter.Finish();
+}
+
+// By number of the sample.
+Result<std::map<uint64_t, std::string>> CompareAnalyses(const VerifyOptions& options, Level level,
+                                                        Findings& findings) {
+  std::map<uint64_t, std::string> differences;
+  if (options.in_samples == nullptr || options.out_samples == nullptr) return differences;
+  TRY(CompareFrames(*options.in_samples, *options.out_samples, level,
+                    [&](uint64_t sample, std::string what) {
+                      if (differences.size() < options.findings_kept) {
+                        differences.emplace(sample, std::move(what));
+                      } else {
+                        findings.Add({FindingKind::kDifference, "SAMPLE", "callchain", 0, 0, what});
+                      }
+                    }));
+  return differences;
 }
 
 }  // namespace
@@ -320,19 +383,21 @@ Result<Verdict> Verify(const RereadableRecording& in, const RereadableRecording&
   SeenMappings mappings;
   std::map<uint32_t, uint64_t> records;
   std::optional<Level> mark;
+  bool out_is_sorted = false;
   {
     TRY_ASSIGN(const RereadableRecording::Opened output, out.Open());
     OutMappingPass pass(*output.reader, mappings, records);
     TRY_ASSIGN(const perfdata::ReadEnd read, output.reader->ReadAll(pass));
     TRY(CheckWhole(read, out.name()));
     TRY_ASSIGN(mark, MarkOf(*output.reader, out.name()));
+    out_is_sorted = pass.is_sorted();
   }
   const Level level = std::max(options.level.value_or(Level::kAddresses), mark.value_or(Level()));
   DenyList denied(level);
   for (const std::string& text : options.denied) denied.Add(text);
   InFacts facts(level);
   HiddenValues hidden({level, options.publics, {}});
-  TRY(ReadIn(in, options.salvaged, facts, denied, hidden));
+  TRY(ReadIn(in, options.salvaged, facts, denied, hidden, options.unwound != nullptr));
 
   Verdict verdict;
   verdict.level = level;
@@ -346,22 +411,30 @@ Result<Verdict> Verify(const RereadableRecording& in, const RereadableRecording&
   const AllowedPlaces places(mappings, facts.originals.width());
   MappingCheck(facts, mappings, places, findings).Run();
 
-  std::map<uint64_t, std::string> differences;  // by sample
-  if (options.in_samples != nullptr && options.out_samples != nullptr) {
-    TRY(CompareFrames(
-        *options.in_samples, *options.out_samples, level, [&](uint64_t sample, std::string what) {
-          if (differences.size() < options.findings_kept) {
-            differences.emplace(sample, std::move(what));
-          } else {
-            findings.Add({FindingKind::kDifference, "SAMPLE", "callchain", 0, 0, what});
-          }
-        }));
+  TRY_ASSIGN(const RereadableRecording::Opened input, in.Open());
+  TRY_ASSIGN(const RereadableRecording::Opened output, out.Open());
+  SideBySide side_by_side(*input.reader, *output.reader, level, facts.samples, hidden,
+                          options.unwound);
+  const bool reads_side_by_side = facts.fits_side_by_side && out_is_sorted;
+  std::map<uint64_t, std::string> differences;
+  if (!reads_side_by_side) {
+    TRY(ReadSamplesOfIn(in, facts, hidden));
+    TRY_ASSIGN(differences, CompareAnalyses(options, level, findings));
   }
   const TextSearch texts(denied.texts());
   const TextSearch modules(hidden.DeniedTexts());
-  const OutCheck check = {level,   in,     facts,   places,      texts,
-                          modules, hidden, records, differences, options.keeps_raw};
-  TRY_ASSIGN(const OutCounts counts, CheckOut(out, check, findings));
+  const OutCheck check = {level,
+                          in,
+                          facts,
+                          places,
+                          texts,
+                          modules,
+                          hidden,
+                          records,
+                          differences,
+                          options.keeps_raw,
+                          reads_side_by_side ? &side_by_side : nullptr};
+  TRY_ASSIGN(const OutCounts counts, CheckOut(output, check, findings));
   CheckRecordCounts(facts, records, findings);
   if (counts.samples != facts.samples) {
     TRY(LocateDifference(in, out, facts.samples.FirstDifference(counts.samples), findings));

@@ -1,6 +1,6 @@
 // Whether an anonymised recording holds anything that it should not, or lacks anything that it
-// should have. Independent of the code that transforms: it shares the reader (perfdata, session),
-// the levels and the facts below that are told to the world, nothing else.
+// should have. Independent of the transform: it shares the reader (perfdata, session), the levels,
+// the facts below, and what stacks were unwound to (UnwoundChains), which is found before both.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include "anonymize/level.h"
 #include "anonymize/public_names.h"
 #include "base/error.h"
+#include "perfdata/sample.h"
 
 namespace stackreel::anonymize {
 
@@ -78,6 +79,21 @@ class ComparedSamples {
   virtual Result<bool> Next(ComparedSample& sample) = 0;
 };
 
+// The call chain that the stack of a sample of IN was unwound to.
+struct UnwoundChain {
+  uint32_t event = 0;
+  uint64_t time = 0;
+  perfdata::U64Array chain;  // as in a sample, with markers; of the last one given
+};
+// Gives those of all samples of IN that have dumped stacks, in order of time. Handed in by who has
+// unwound them already: unwinding them once more would tell the same.
+class UnwoundChains {
+ public:
+  virtual ~UnwoundChains() = default;
+  // Nothing at the end.
+  virtual Result<std::optional<UnwoundChain>> Next() = 0;
+};
+
 struct VerifyOptions {
   // What OUT is to hide; more, if its mark (AnonymizedMark) says so. Nothing: what its mark says.
   std::optional<Level> level;
@@ -93,7 +109,10 @@ struct VerifyOptions {
   // Texts that must not stand in OUT anywhere, besides those that the level hides in IN: planted
   // secrets.
   std::vector<std::string> denied;
-  // Both or neither; without them (f) compares counts, times, periods and order only.
+  // Where stacks were unwound; null: nobody has.
+  UnwoundChains* unwound = nullptr;
+  // Both or neither. Asked where frames do not follow from chains alone, as they do of most
+  // recordings; there, without them, (f) compares counts, times, periods and order only.
   ComparedSamples* in_samples = nullptr;
   ComparedSamples* out_samples = nullptr;
   size_t findings_kept = 100;

@@ -25,8 +25,9 @@ class Search {
   enum class Place : uint8_t { kExempt, kStraddles, kWholeNumber, kNoNumbers };
   [[nodiscard]] Place PlaceOf(size_t begin, size_t end) const;
   void Word(size_t offset, Endian order);
-  void WordsByPairs();
-  void Pair(size_t at);
+  void WordsOf(size_t begin, size_t end);
+  void WordsByPairs(size_t begin, size_t end);
+  void Pair(size_t at, size_t begin, size_t end);
   void LowNumber(const FieldSpan& field);
   void NoNumbers(size_t begin, size_t end);
   void Hex(size_t begin, size_t end);
@@ -79,9 +80,25 @@ void Search::Word(size_t offset, Endian order) {
        place != Place::kNoNumbers);
 }
 
+// Eight bytes of which some are a part of an address do not count, whatever the others are: of
+// addresses only whole ones are looked at, and what lies between them by itself.
 void Search::Words() {
-  if (originals_.is_near()) return WordsByPairs();
-  for (size_t i = 0; i + kWord <= bytes_.size(); ++i) {
+  size_t begin = 0;
+  for (const FieldSpan& span : fields_) {
+    if (!span.IsAddresses() || span.begin < begin) continue;
+    WordsOf(begin, span.begin);
+    for (size_t at = span.begin; at + kWord <= span.end && !span.is_searched; at += kWord) {
+      Word(at, Endian::kLittle);
+      Word(at, Endian::kBig);
+    }
+    begin = span.end;
+  }
+  WordsOf(begin, bytes_.size());
+}
+
+void Search::WordsOf(size_t begin, size_t end) {
+  if (originals_.is_near()) return WordsByPairs(begin, end);
+  for (size_t i = begin; i + kWord <= end; ++i) {
     Word(i, Endian::kLittle);
     Word(i, Endian::kBig);
   }
@@ -89,30 +106,29 @@ void Search::Words() {
 
 // What is searched for begins (or, little-endian, ends) with two bytes of zeros or of ones: most
 // places are passed over because they do not.
-void Search::WordsByPairs() {
+void Search::WordsByPairs(size_t begin, size_t end) {
   constexpr uint64_t kLow7 = 0x7f7f7f7f7f7f7f7f;
   // The upper bit of each byte that is zero.
   const auto zeros = [](uint64_t word) { return ~(((word & kLow7) + kLow7) | word | kLow7); };
-  const size_t size = bytes_.size();
   const uint8_t* data = bytes_.data();
-  size_t at = 0;
-  for (; at + kWord < size; at += kWord) {
+  size_t at = begin;
+  for (; at + kWord < end; at += kWord) {
     const auto first = LoadUnaligned<uint64_t>(data + at, Endian::kLittle);
     const auto second = LoadUnaligned<uint64_t>(data + at + 1, Endian::kLittle);
     uint64_t pairs = zeros(first | second) | zeros(~(first & second));
     for (; pairs != 0; pairs &= pairs - 1) {
-      Pair(at + static_cast<size_t>(std::countr_zero(pairs)) / 8);
+      Pair(at + static_cast<size_t>(std::countr_zero(pairs)) / 8, begin, end);
     }
   }
-  for (; at + 1 < size; ++at) {
-    if (data[at] == data[at + 1] && (data[at] == 0 || data[at] == 0xff)) Pair(at);
+  for (; at + 1 < end; ++at) {
+    if (data[at] == data[at + 1] && (data[at] == 0 || data[at] == 0xff)) Pair(at, begin, end);
   }
 }
 
-void Search::Pair(size_t at) {
+void Search::Pair(size_t at, size_t begin, size_t end) {
   constexpr size_t kBehind = kWord - 2;
-  if (at >= kBehind) Word(at - kBehind, Endian::kLittle);
-  if (at + kWord <= bytes_.size()) Word(at, Endian::kBig);
+  if (at >= begin + kBehind) Word(at - kBehind, Endian::kLittle);
+  if (at + kWord <= end) Word(at, Endian::kBig);
 }
 
 // Of machines of 32 bits: 64-bit numbers that are where a mapping began.

@@ -266,7 +266,7 @@ TEST(VerifyBytes, SmallNumbersAreCounts) {
     return VerifyBytes(in, make(0x123456700000, ip, word))->found;
   };
   EXPECT_EQ(found(0x123456701234, "20230415"), 0);
-  EXPECT_EQ(found(0x401234, ""), 2);  // outside, and an original
+  EXPECT_EQ(found(0x401234, ""), 3);  // outside, an original, and no frame of IN's
   EXPECT_EQ(found(0x123456701234, "bp:0x401234"), 1);
   EXPECT_EQ(found(0x123456701234, "0000000000401234"), 1);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <concepts>
 #include <variant>
 
@@ -36,14 +37,16 @@ bool IsPayload(Level level, Sensitivity sensitivity) {
 template <typename Tell>
 class Addresses {
  public:
-  explicit Addresses(Tell tell) : tell_(std::move(tell)) {}
+  // Those of an array that has its bytes at `passed_over` are passed over.
+  explicit Addresses(const uint8_t* passed_over, Tell tell)
+      : passed_over_(passed_over), tell_(std::move(tell)) {}
 
   template <std::integral N>
   void operator()(const FieldInfo& field, const N& value) {
     if (IsAddress(field.sensitivity)) tell_(field, 1, static_cast<uint64_t>(value));
   }
   void operator()(const FieldInfo& field, const perfdata::U64Array& values) {
-    Chain(field, values);
+    if (values.bytes().data() != passed_over_ || values.empty()) Chain(field, values);
   }
   void operator()(const FieldInfo& field, const std::vector<uint64_t>& values) {
     Chain(field, values);
@@ -72,6 +75,7 @@ class Addresses {
     }
   }
 
+  const uint8_t* passed_over_;
   Tell tell_;
 };
 
@@ -107,7 +111,12 @@ class OutPass : public perfdata::RecordSink {
   void Sample(const Piece& piece, const RawRecord& raw);
   void Other(const Piece& piece, const RawRecord& raw);
   template <typename Body>
-  void BodyAddresses(const Piece& piece, const Body& body, const perfdata::WireScope& scope);
+  void BodyAddresses(const Piece& piece, const Body& body, const perfdata::WireScope& scope,
+                     const uint8_t* passed_over = nullptr);
+  [[nodiscard]] bool IsOutside(uint64_t address) const { return !check_.places.Has(address); }
+  [[nodiscard]] bool IsLow(uint64_t address) const;
+  [[nodiscard]] bool IsSearchedFor(uint64_t number) const;
+  bool IsCleanChain(const perfdata::U64Array& chain);
   void Address(const Piece& piece, const FieldInfo& field, size_t back, uint64_t address);
   void Payload(const Piece& piece);
   void TracingData(const Piece& piece, ByteView bytes);
@@ -133,7 +142,8 @@ class OutPass : public perfdata::RecordSink {
   OutCounts counts_;
   FieldSpans fields_;
   perfdata::Sample sample_;
-  std::string name_;
+  static constexpr size_t kCleanKept = 4096;
+  std::vector<uint64_t> clean_ = std::vector<uint64_t>(kCleanKept);  // 0 is clean
 };
 
 void OutPass::Add(FindingKind kind, const Piece& piece, std::string_view field, uint64_t offset,
@@ -142,12 +152,44 @@ void OutPass::Add(FindingKind kind, const Piece& piece, std::string_view field, 
                  std::move(value)});
 }
 
-void OutPass::Address(const Piece& piece, const FieldInfo& field, size_t back, uint64_t address) {
+bool OutPass::IsLow(uint64_t address) const {
   constexpr uint64_t kCrowded = uint64_t{1} << 30;
   const OriginalValues& originals = check_.in.originals;
-  const bool outside = !check_.places.Has(address);
-  const bool low =
-      originals.is_64_bit() && originals.low_bytes() < kCrowded && originals.HasLowAddress(address);
+  return originals.is_64_bit() && originals.low_bytes() < kCrowded &&
+         originals.HasLowAddress(address);
+}
+
+// Whether bytes that are this number are what verify_bytes.h looks for.
+bool OutPass::IsSearchedFor(uint64_t number) const {
+  const OriginalValues& originals = check_.in.originals;
+  const auto is = [&](uint64_t value) {
+    return originals.MayHave(value) && (originals.HasAddress(value) || originals.IsMove(value));
+  };
+  return is(number) || is(std::byteswap(number));
+}
+
+// Whether nothing would be found in a chain. Chains have the same addresses again and again, and
+// what is to be said of one is the same in all places: those that are clean are kept in a table.
+bool OutPass::IsCleanChain(const perfdata::U64Array& chain) {
+  const size_t size = chain.size();
+  if (size == 0 || IsSearchedFor(size)) return false;
+  for (size_t i = 0; i < size; ++i) {
+    const uint64_t address = chain[i];
+    uint64_t& known = clean_[(address ^ address >> 12) % kCleanKept];
+    if (known == address) continue;
+    if (IsSearchedFor(address)) return false;
+    if (address >= perfdata::kContextMax) {
+      if (address == perfdata::kContextUserDeferred) return false;  // a cookie follows
+      continue;
+    }
+    if (IsOutside(address) || IsLow(address)) return false;
+    known = address;
+  }
+  return true;
+}
+
+void OutPass::Address(const Piece& piece, const FieldInfo& field, size_t back, uint64_t address) {
+  const bool outside = IsOutside(address), low = IsLow(address);
   if (!outside && !low) return;
   uint64_t offset = 0;
   for (const FieldSpan& span : fields_.spans()) {
@@ -159,7 +201,7 @@ void OutPass::Address(const Piece& piece, const FieldInfo& field, size_t back, u
   }
   if (low) {
     Add(FindingKind::kOriginalValue, piece, field.name, offset,
-        fmt::format("{:#x}, an address in {}", address, originals.Describe(address)));
+        fmt::format("{:#x}, an address in {}", address, check_.in.originals.Describe(address)));
   }
 }
 
@@ -242,22 +284,32 @@ void OutPass::Sample(const Piece& piece, const RawRecord& raw) {
   if (attr == nullptr || !FindFieldsOfSample(raw, *attr, reader_.endian(), sample_, fields_)) {
     return Add(FindingKind::kDifference, piece, "", 0, "it does not decode");
   }
+  if (check_.side_by_side != nullptr) {
+    const auto difference = check_.side_by_side->Difference(raw, sample_);
+    if (difference) Add(FindingKind::kDifference, piece, "callchain", 0, *difference);
+  }
   const auto different = check_.differences.find(counts_.samples.count());
   if (different != check_.differences.end()) {
     Add(FindingKind::kDifference, piece, "callchain", 0, different->second);
   }
   counts_.samples.Add({*event, sample_.time, sample_.period});
   check_.hidden.CheckSample(sample_, Hidden(piece));
-  BodyAddresses(piece, sample_, perfdata::WireScope{raw.misc, attr});
+  const uint8_t* clean_chain = nullptr;
+  if (IsCleanChain(sample_.callchain)) {
+    clean_chain = sample_.callchain.bytes().data();
+    fields_.SetSearched(static_cast<size_t>(clean_chain - raw.bytes.data()));
+  }
+  BodyAddresses(piece, sample_, perfdata::WireScope{raw.misc, attr}, clean_chain);
 }
 
 template <typename Body>
-void OutPass::BodyAddresses(const Piece& piece, const Body& body,
-                            const perfdata::WireScope& scope) {
-  perfdata::VisitFields(body, scope,
-                        Addresses([&](const FieldInfo& field, size_t back, uint64_t address) {
-                          Address(piece, field, back, address);
-                        }));
+void OutPass::BodyAddresses(const Piece& piece, const Body& body, const perfdata::WireScope& scope,
+                            const uint8_t* passed_over) {
+  perfdata::VisitFields(
+      body, scope,
+      Addresses(passed_over, [&](const FieldInfo& field, size_t back, uint64_t address) {
+        Address(piece, field, back, address);
+      }));
 }
 
 void OutPass::Other(const Piece& piece, const RawRecord& raw) {
@@ -441,11 +493,14 @@ bool TimeRanges::Has(const FieldInfo& field, uint64_t time) const {
   return range != ranges_.end() && time >= range->second.first && time <= range->second.last;
 }
 
-Result<OutCounts> CheckOut(const RereadableRecording& out, const OutCheck& check,
+Result<OutCounts> CheckOut(const RereadableRecording::Opened& output, const OutCheck& check,
                            Findings& findings) {
-  TRY_ASSIGN(const RereadableRecording::Opened output, out.Open());
   OutPass pass(*output.reader, check, findings);
-  TRY(output.reader->ReadAll(pass));
+  if (check.side_by_side != nullptr) {
+    TRY(check.side_by_side->Read(pass));
+  } else {
+    TRY(output.reader->ReadAll(pass));
+  }
   // A pipe's events and features are known at its end.
   pass.Events();
   pass.HiddenInFeatures();

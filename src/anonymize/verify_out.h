@@ -14,6 +14,7 @@
 #include "anonymize/verify.h"
 #include "anonymize/verify_record.h"
 #include "anonymize/verify_samples.h"
+#include "anonymize/verify_side_by_side.h"
 #include "anonymize/verify_text.h"
 
 namespace stackreel::anonymize {
@@ -42,6 +43,7 @@ struct InFacts {
   std::map<uint32_t, uint64_t> records;  // by type
   size_t events = 0;
   TimeRanges times;  // but of samples
+  bool fits_side_by_side = false;
   SampleDigests samples;
 };
 
@@ -57,6 +59,8 @@ struct OutCheck {
   // What is not as in IN in frames, by number of the sample; told with the sample's place.
   const std::map<uint64_t, std::string>& differences;
   bool keeps_raw = false;
+  // Reads OUT, and tells of frames; null: nobody reads IN beside it.
+  SideBySide* side_by_side = nullptr;
 };
 
 struct OutCounts {
@@ -64,7 +68,7 @@ struct OutCounts {
   uint64_t bytes = 0;
 };
 
-Result<OutCounts> CheckOut(const RereadableRecording& out, const OutCheck& check,
+Result<OutCounts> CheckOut(const RereadableRecording::Opened& out, const OutCheck& check,
                            Findings& findings);
 
 }  // namespace stackreel::anonymize

@@ -63,6 +63,7 @@ bool FindFieldsOfSample(const RawRecord& raw, const perfdata::Attr& attr, Endian
   fields.AddHeader(0, kRecordHeaderSize);
   ByteReader in(raw.payload(), endian);
   sample = perfdata::Sample();
+  sample.present = attr.sample_type;
   perfdata::DecodeFields(in, sample, WireScope{raw.misc, &attr}, fields);
   return in.ok();
 }

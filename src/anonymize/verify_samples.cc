@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
-#include <map>
-#include <string>
+#include <utility>
 
 namespace stackreel::anonymize {
 namespace {
@@ -16,48 +13,19 @@ constexpr uint64_t Mix(uint64_t hash, uint64_t value) {
   return hash ^ (hash >> 29);
 }
 
-// Whether names of IN and of OUT correspond one to one.
-class Names {
- public:
-  explicit Names(bool renamed) : renamed_(renamed) {}
-  bool Same(std::string_view in, std::string_view out) {
-    if (!renamed_ && in.empty() && out.empty()) return true;
-    // Texts stay where they are, so most pairs are known by their places.
-    Pair& pair = same_[(AddressOf(in) * 31 ^ AddressOf(out)) % same_.size()];
-    if (pair.in.data() == in.data() && pair.out.data() == out.data() &&
-        pair.in.size() == in.size() && pair.out.size() == out.size()) {
-      return true;
-    }
-    if (!AreSame(in, out)) return false;
-    pair = {in, out};
-    return true;
-  }
-
- private:
-  struct Pair {
-    std::string_view in, out;
-  };
-  static uintptr_t AddressOf(std::string_view text) {
-    return reinterpret_cast<uintptr_t>(text.data()) / alignof(std::max_align_t);
-  }
-  bool AreSame(std::string_view in, std::string_view out) {
-    if (!renamed_) return in == out;
-    const std::string& known_out = out_of_.try_emplace(std::string(in), out).first->second;
-    const std::string& known_in = in_of_.try_emplace(std::string(out), in).first->second;
-    return known_out == out && known_in == in;
-  }
-
-  bool renamed_;
-  std::map<std::string, std::string> out_of_, in_of_;
-  std::array<Pair, 256> same_;
-};
-
 std::string TextOf(const ComparedFrame& frame) {
   return fmt::format("{}+{:#x}{}{}", frame.module.empty() ? "nowhere" : frame.module, frame.offset,
                      frame.symbol.empty() ? "" : " ", frame.symbol);
 }
 
 }  // namespace
+
+bool NamePairs::AreSame(std::string_view in, std::string_view out) {
+  if (!renamed_) return in == out;
+  const std::string& known_out = out_of_.try_emplace(std::string(in), out).first->second;
+  const std::string& known_in = in_of_.try_emplace(std::string(out), in).first->second;
+  return known_out == out && known_in == in;
+}
 
 void SampleDigests::Add(SampleFacts facts) {
   const bool is_time = facts.time != 0 && facts.time != UINT64_MAX;  // others are not shifted
@@ -74,9 +42,26 @@ uint64_t SampleDigests::FirstDifference(const SampleDigests& other) const {
   return static_cast<uint64_t>(mine - blocks_.begin());
 }
 
+std::optional<std::string> DifferenceOf(std::span<const ComparedFrame> before,
+                                        std::span<const ComparedFrame> after, NamePairs& modules,
+                                        NamePairs& symbols) {
+  if (before.size() != after.size()) {
+    return fmt::format("{} frames, {} in IN", after.size(), before.size());
+  }
+  for (size_t i = 0; i < before.size(); ++i) {
+    const ComparedFrame &was = before[i], &is = after[i];
+    if (was.offset == is.offset && modules.Same(was.module, is.module) &&
+        symbols.Same(was.symbol, is.symbol)) {
+      continue;
+    }
+    return fmt::format("frame {} is {}, in IN {}", i, TextOf(is), TextOf(was));
+  }
+  return std::nullopt;
+}
+
 Status CompareFrames(ComparedSamples& in, ComparedSamples& out, Level level,
                      const std::function<void(uint64_t sample, std::string what)>& differs) {
-  Names modules(level >= Level::kIdentity), symbols(level >= Level::kSymbols);
+  NamePairs modules(level >= Level::kIdentity), symbols(level >= Level::kSymbols);
   ComparedSample before, after;
   for (uint64_t number = 0;; ++number) {
     TRY_ASSIGN(const bool in_has, in.Next(before));
@@ -85,20 +70,8 @@ Status CompareFrames(ComparedSamples& in, ComparedSamples& out, Level level,
       differs(number, in_has ? "OUT's analysis has no such sample" : "IN's has no such sample");
     }
     if (!in_has || !out_has) return {};
-    if (before.frames.size() != after.frames.size()) {
-      differs(number,
-              fmt::format("{} frames, {} in IN", after.frames.size(), before.frames.size()));
-      continue;
-    }
-    for (size_t i = 0; i < before.frames.size(); ++i) {
-      const ComparedFrame &was = before.frames[i], &is = after.frames[i];
-      if (was.offset == is.offset && modules.Same(was.module, is.module) &&
-          symbols.Same(was.symbol, is.symbol)) {
-        continue;
-      }
-      differs(number, fmt::format("frame {} is {}, in IN {}", i, TextOf(is), TextOf(was)));
-      break;
-    }
+    auto difference = DifferenceOf(before.frames, after.frames, modules, symbols);
+    if (difference) differs(number, std::move(*difference));
   }
 }
 

@@ -1,9 +1,15 @@
 // Verification kind (f): the samples, one by one, in few bytes of memory.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "anonymize/level.h"
@@ -39,6 +45,42 @@ class SampleDigests {
   bool has_first_time_ = false;
   std::vector<uint64_t> blocks_;
 };
+
+// Whether names of IN and of OUT correspond one to one; the same, where they are not `renamed`.
+class NamePairs {
+ public:
+  explicit NamePairs(bool renamed) : renamed_(renamed) {}
+  bool Same(std::string_view in, std::string_view out) {
+    if (!renamed_ && in.empty() && out.empty()) return true;
+    // Texts stay where they are, so most pairs are known by their places.
+    Pair& pair = same_[(AddressOf(in) * 31 ^ AddressOf(out)) % same_.size()];
+    if (pair.in.data() == in.data() && pair.out.data() == out.data() &&
+        pair.in.size() == in.size() && pair.out.size() == out.size()) {
+      return true;
+    }
+    if (!AreSame(in, out)) return false;
+    pair = {in, out};
+    return true;
+  }
+
+ private:
+  struct Pair {
+    std::string_view in, out;
+  };
+  static uintptr_t AddressOf(std::string_view text) {
+    return reinterpret_cast<uintptr_t>(text.data()) / alignof(std::max_align_t);
+  }
+  bool AreSame(std::string_view in, std::string_view out);
+
+  bool renamed_;
+  std::map<std::string, std::string> out_of_, in_of_;
+  std::array<Pair, 256> same_;
+};
+
+// The first frame that is not the same, or that there are not as many.
+std::optional<std::string> DifferenceOf(std::span<const ComparedFrame> before,
+                                        std::span<const ComparedFrame> after, NamePairs& modules,
+                                        NamePairs& symbols);
 
 // Compares frames; where levels rename modules, a name must stand for one name always. Calls
 // `differs` with the number of each sample that is not the same, and what is not; ends where one of

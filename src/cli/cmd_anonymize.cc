@@ -18,6 +18,7 @@
 #include "cli/file_search.h"
 #include "cli/print.h"
 #include "cli/recording_input.h"
+#include "cli/unwound_chains.h"
 #include "os/file.h"
 #include "os/thread_pool.h"
 
@@ -265,8 +266,12 @@ Result<int> AnonymizeCommand::Make(const GlobalOptions& global) {
     if (!module_files) module_files = FilesOf(global)(features);
     return *module_files;
   };
+  UnwoundToVerify unwound;
   options.unwind = [&](const anonymize::RecordingHead& head, perfdata::TimedSink& next) {
-    return analyze::MakeChainStep(head, next, files_for(head.features), *executor);
+    const auto make = [&](perfdata::TimedSink& to) {
+      return analyze::MakeChainStep(head, to, files_for(head.features), *executor);
+    };
+    return no_verify_ ? make(next) : unwound.StandBehind(head, next, make);
   };
   if (symbols_) {
     options.name_functions = [&](const anonymize::RecordingHead& head, perfdata::TimedSink& next) {
@@ -285,6 +290,7 @@ Result<int> AnonymizeCommand::Make(const GlobalOptions& global) {
     how.level = options.level;
     how.publics = options.publics;
     how.must_be_marked = true;
+    TRY_ASSIGN(how.unwound, unwound.Chains());
     TRY_ASSIGN(const anonymize::Verdict verdict,
                VerifyRecordings(recording, anonymize::RereadableRecording(*source), how,
                                 FilesOf(global), global.threads));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analyze/analysis.h"
+#include "anonymize/verify_chains.h"
 #include "os/thread_pool.h"
 
 namespace stackreel::cli {
@@ -21,20 +22,6 @@ class NoModuleFiles : public symbolize::ModuleFileProvider {
  public:
   symbolize::ModuleFiles FilesOf(const session::Module& /*module*/) override { return {}; }
 };
-
-uint64_t OffsetOf(const analyze::AnalyzedFrame& frame, const session::Module* module) {
-  constexpr uint64_t kInPage = 4095;
-  const uint64_t address = frame.address.avma.value;
-  if (module == nullptr) return address & kInPage;
-  if (module->is_kernel()) {
-    const uint64_t reference = module->reference_address;
-    const uint64_t start = reference != 0 ? reference : module->kernel_start.value;
-    return start != 0 ? address - start : address & kInPage;
-  }
-  const bool has_file = module->key.kind == session::ModuleKind::kFile ||
-                        module->key.kind == session::ModuleKind::kVdso;
-  return has_file ? frame.offset.value : address & kInPage;
-}
 
 class AnalysedSamples : public anonymize::ComparedSamples, public analyze::AnalysisSink {
  public:
@@ -129,7 +116,9 @@ Status AnalysedSamples::OnSample(const analyze::AnalyzedSample& analyzed) {
   for (const analyze::AnalyzedFrame& frame : analyzed.frames) {
     const session::Module* module =
         frame.module < modules.size() ? &modules[frame.module] : nullptr;
-    sample.frames.push_back({NameOf(frame.module, module), OffsetOf(frame, module), ""});
+    sample.frames.push_back(
+        {NameOf(frame.module, module),
+         anonymize::OffsetInModule(module, frame.address.avma.value, frame.offset.value), ""});
   }
   return filling_.size() < kBatch ? Status() : Give();
 }
@@ -151,6 +140,26 @@ Result<bool> AnalysedSamples::Next(ComparedSample& sample) {
   return true;
 }
 
+// Opens the recording when it is asked first: most are compared without.
+class SamplesOnDemand : public anonymize::ComparedSamples {
+ public:
+  SamplesOnDemand(const anonymize::RereadableRecording& recording, const ModuleFilesFactory& files,
+                  size_t threads)
+      : recording_(recording), files_(files), threads_(threads) {}
+  Result<bool> Next(ComparedSample& sample) override {
+    if (samples_ == nullptr) {
+      TRY_ASSIGN(samples_, CompareSamplesOf(recording_, files_, threads_));
+    }
+    return samples_->Next(sample);
+  }
+
+ private:
+  const anonymize::RereadableRecording& recording_;
+  const ModuleFilesFactory& files_;
+  size_t threads_;
+  std::unique_ptr<anonymize::ComparedSamples> samples_;
+};
+
 }  // namespace
 
 Result<std::unique_ptr<anonymize::ComparedSamples>> CompareSamplesOf(
@@ -166,11 +175,12 @@ Result<anonymize::Verdict> VerifyRecordings(const anonymize::RereadableRecording
                                             const anonymize::RereadableRecording& out,
                                             anonymize::VerifyOptions options,
                                             const ModuleFilesFactory& files, size_t threads) {
-  const auto none = [](const perfdata::Features&) { return std::make_unique<NoModuleFiles>(); };
-  TRY_ASSIGN(const auto in_samples, CompareSamplesOf(in, files, threads));
-  TRY_ASSIGN(const auto out_samples, CompareSamplesOf(out, none, threads));
-  options.in_samples = in_samples.get();
-  options.out_samples = out_samples.get();
+  const ModuleFilesFactory none = [](const perfdata::Features&) {
+    return std::make_unique<NoModuleFiles>();
+  };
+  SamplesOnDemand in_samples(in, files, threads), out_samples(out, none, threads);
+  options.in_samples = &in_samples;
+  options.out_samples = &out_samples;
   return anonymize::Verify(in, out, options);
 }
 

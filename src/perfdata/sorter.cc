@@ -67,7 +67,7 @@ class HeldBytes {
 
 struct RoundSorter::State {
   State(const Reader& r, TimedSink& s, Counters& c, const Limits& l)
-      : reader(r), sink(s), counters(c), limits(l) {
+      : reader(r), endian(r.endian()), sink(s), counters(c), limits(l) {
     if (FileSource* source = reader.seekable_source()) rereader.emplace(*source, reader.endian());
   }
 
@@ -87,6 +87,7 @@ struct RoundSorter::State {
   Status Pass(const TimedRecord& record);
 
   const Reader& reader;
+  const Endian endian;
   TimedSink& sink;
   Counters& counters;
   Limits limits;
@@ -245,18 +246,18 @@ void RoundSorter::LeaveOutSamples() { state_->leaves_out_samples = true; }
 Status RoundSorter::OnRecord(const RawRecord& raw) {
   State& state = *state_;
   const EventTable& events = state.reader.events();
-  const std::optional<uint32_t> event = events.IndexOf(raw, state.reader.endian());
+  const std::optional<uint32_t> event = events.IndexOf(raw, state.endian);
   uint64_t time = 0;
   if (event) {
-    const std::optional<uint64_t> read = events.TimeOf(raw, state.reader.endian(), *event);
+    const std::optional<uint64_t> read = events.TimeOf(raw, state.endian, *event);
     if (read && IsTime(*read)) time = *read;
   }
   if (raw.record_type() == RecordType::kSample && state.leaves_out_samples) {
     state.largest = std::max(state.largest, time);
     return {};
   }
-  if (const auto read = SideBandTime(raw, state.reader.endian()); read && IsTime(*read)) {
-    time = *read;
+  if (raw.type >= static_cast<uint32_t>(RecordType::kHeaderAttr)) {
+    if (const auto read = SideBandTime(raw, state.endian); read && IsTime(*read)) time = *read;
   }
   if (raw.record_type() == RecordType::kFinishedRound) {
     TRY(state.Flush(state.limit));

@@ -1,0 +1,105 @@
+// Verification kind (f): whether call chains of IN and of OUT go through the same places, for
+// samples that have their chains written down.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "anonymize/verify.h"
+#include "anonymize/verify_samples.h"
+#include "base/counters.h"
+#include "perfdata/reader.h"
+#include "perfdata/sample.h"
+#include "perfdata/sorter.h"
+#include "session/session.h"
+
+namespace stackreel::anonymize {
+
+// What of a sample its frames come from. IN's chain may be one that was unwound from its stack.
+struct ChainedSample {
+  perfdata::CpuMode mode = perfdata::CpuMode::kUnknown;
+  uint32_t pid = UINT32_MAX, tid = UINT32_MAX;
+  std::optional<uint64_t> ip;
+  perfdata::U64Array chain;
+};
+ChainedSample ChainedSampleOf(const perfdata::Sample& sample, perfdata::CpuMode mode);
+
+// Replays the mappings of two recordings side by side and compares the frames of sample after
+// sample, as an analysis would find them: module, offset, number.
+//
+// That a page of IN corresponds to one of OUT is worked out once for the address spaces of both as
+// they were then (session::AddressSpace::version): a record that changes either makes it a question
+// that is asked anew.
+class ChainCheck {
+ public:
+  // The readers must outlive it.
+  ChainCheck(const perfdata::Reader& in, const perfdata::Reader& out, Level level);
+
+  // Records that are no samples, of each recording in order of time.
+  void ApplyIn(const perfdata::TimedRecord& record) { Apply(in_, record); }
+  void ApplyOut(const perfdata::TimedRecord& record) { Apply(out_, record); }
+  // What is not the same of two samples at the times of the records applied last.
+  std::optional<std::string> Difference(const ChainedSample& in, const ChainedSample& out);
+  // How often frames had to be looked up, for tests.
+  [[nodiscard]] uint64_t lookups() const { return lookups_; }
+
+ private:
+  struct Side {
+    Side(const perfdata::Reader& of, Counters& counters)
+        : reader(of), session(of.features(), of.endian(), counters) {}
+    const perfdata::Reader& reader;
+    session::Session session;
+    std::unordered_map<session::ModuleId, std::string> names;  // as when they were met first
+  };
+  // Where the addresses of one mode are, in both.
+  struct Spaces {
+    const session::AddressSpace* in = nullptr;
+    const session::AddressSpace* out = nullptr;
+  };
+  // Whose samples came last; forgotten when records are applied.
+  struct Task {
+    bool known = false;
+    uint32_t in_pid = 0, in_tid = 0, out_pid = 0, out_tid = 0;
+    Spaces user;
+  };
+  struct SamePage {
+    uint64_t in_version = 0, out_version = 0;
+    uint64_t in_page = 0, out_page = 0;
+    friend bool operator==(const SamePage&, const SamePage&) = default;
+  };
+  static constexpr unsigned kPageShift = 12;
+  static constexpr size_t kTasks = 64, kPages = 2048;
+
+  SamePage& PageOf(uint64_t version, uint64_t address) {
+    return pages_[((address >> kPageShift) ^ (version * 0x9e3779b1)) % kPages];
+  }
+  void Apply(Side& side, const perfdata::TimedRecord& record);
+  Spaces UserSpaces(const ChainedSample& in, const ChainedSample& out);
+  Spaces SpacesOf(perfdata::CpuMode mode, const ChainedSample& in, const ChainedSample& out);
+  bool AreSame(const ChainedSample& in, const ChainedSample& out);
+  bool IsSame(const Spaces& spaces, uint64_t in, uint64_t out, CodeAddressKind kind);
+  bool LookUp(const Spaces& spaces, uint64_t in, uint64_t out, CodeAddressKind kind);
+  ComparedFrame FrameOf(Side& side, const session::AddressSpace::Entry* entry, uint64_t address);
+  std::string_view NameOf(Side& side, session::ModuleId id);
+  std::vector<ComparedFrame> FramesOf(Side& side, const ChainedSample& sample);
+  const session::AddressSpace* SpaceOf(Side& side, perfdata::CpuMode mode, uint32_t pid);
+
+  Counters ignored_;
+  Side in_, out_;
+  NamePairs modules_, symbols_;
+  std::array<Task, kTasks> tasks_;
+  std::vector<SamePage> pages_ = std::vector<SamePage>(kPages);
+  uint64_t lookups_ = 0;
+};
+
+// The offset in its module of an address there, which both recordings must have the same: in the
+// file, of a kernel from its symbol or start on, elsewhere in the page. `file_offset`: as the
+// mapping has it.
+uint64_t OffsetInModule(const session::Module* module, uint64_t address, uint64_t file_offset);
+
+}  // namespace stackreel::anonymize
