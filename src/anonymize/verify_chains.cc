@@ -154,16 +154,17 @@ bool ChainCheck::LookUp(const Spaces& spaces, uint64_t in, uint64_t out, CodeAdd
   return true;
 }
 
+inline bool ChainCheck::IsKnown(const Spaces& spaces, uint64_t in_lookup, uint64_t out_lookup) {
+  if (spaces.in == nullptr || spaces.out == nullptr) return false;
+  const SamePage& page = PageOf(spaces.in->version(), in_lookup);
+  return page.in_page == in_lookup >> kPageShift && page.out_page == out_lookup >> kPageShift &&
+         ((in_lookup ^ out_lookup) & kInPage) == 0 && page.in_version == spaces.in->version() &&
+         page.out_version == spaces.out->version();
+}
+
 inline bool ChainCheck::IsSame(const Spaces& spaces, uint64_t in, uint64_t out,
                                CodeAddressKind kind) {
-  const uint64_t in_lookup = LookupOf(in, kind), out_lookup = LookupOf(out, kind);
-  if (spaces.in == nullptr || spaces.out == nullptr) return LookUp(spaces, in, out, kind);
-  const SamePage& page = PageOf(spaces.in->version(), in_lookup);
-  const bool known =
-      page.in_page == in_lookup >> kPageShift && page.out_page == out_lookup >> kPageShift &&
-      ((in_lookup ^ out_lookup) & kInPage) == 0 && page.in_version == spaces.in->version() &&
-      page.out_version == spaces.out->version();
-  return known || LookUp(spaces, in, out, kind);
+  return IsKnown(spaces, LookupOf(in, kind), LookupOf(out, kind)) || LookUp(spaces, in, out, kind);
 }
 
 // True where they are, seen quickly; false where all is to be looked at.
@@ -172,14 +173,22 @@ bool ChainCheck::AreSame(const ChainedSample& in, const ChainedSample& out) {
   Spaces spaces = UserSpaces(in, out);
   auto kind = CodeAddressKind::kInstructionPointer;
   bool has_frames = false;
+  uint64_t page = UINT64_MAX, distance = 0;  // of a page that is known to be the same in `spaces`
   for (size_t i = 0; i < in.chain.size(); ++i) {
     const uint64_t before = in.chain[i], after = out.chain[i];
     if (before < perfdata::kContextMax && after < perfdata::kContextMax) [[likely]] {
-      if (!IsSame(spaces, before, after, kind)) return false;
+      const uint64_t before_page = LookupOf(before, kind) >> kPageShift;
+      if (before_page != page || after - before != distance) {
+        if (!IsSame(spaces, before, after, kind)) return false;
+        const bool is_known = IsKnown(spaces, LookupOf(before, kind), LookupOf(after, kind));
+        page = is_known ? before_page : UINT64_MAX;
+        distance = after - before;
+      }
       kind = CodeAddressKind::kReturnAddress;
       has_frames = true;
       continue;
     }
+    page = UINT64_MAX;
     const std::optional<CpuMode> mode = perfdata::ModeOfMarker(before);
     if (before != after || !mode) return false;
     if (before == perfdata::kContextUserDeferred) break;

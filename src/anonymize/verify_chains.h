@@ -82,6 +82,7 @@ class ChainCheck {
   Spaces UserSpaces(const ChainedSample& in, const ChainedSample& out);
   Spaces SpacesOf(perfdata::CpuMode mode, const ChainedSample& in, const ChainedSample& out);
   bool AreSame(const ChainedSample& in, const ChainedSample& out);
+  bool IsKnown(const Spaces& spaces, uint64_t in_lookup, uint64_t out_lookup);
   bool IsSame(const Spaces& spaces, uint64_t in, uint64_t out, CodeAddressKind kind);
   bool LookUp(const Spaces& spaces, uint64_t in, uint64_t out, CodeAddressKind kind);
   ComparedFrame FrameOf(Side& side, const session::AddressSpace::Entry* entry, uint64_t address);

@@ -73,6 +73,9 @@ struct RoundSorter::State {
 
   // Again.
   [[nodiscard]] bool IsReadable(bool decompressed) const { return rereader && !decompressed; }
+  [[nodiscard]] bool LeavesOut(const RawRecord& raw) const {
+    return leaves_out_samples && raw.record_type() == RecordType::kSample;
+  }
   HeldBytes& BytesOf(const Held& record) {
     return IsReadable(record.decompressed) ? readable : unreadable;
   }
@@ -158,6 +161,7 @@ Status RoundSorter::State::PassOlderHalf() {
 
 Status RoundSorter::State::Pass(const TimedRecord& record) {
   passed = std::max(passed, record.time);
+  if (LeavesOut(record.raw)) return {};
   return sink.OnTimedRecord(record);
 }
 
@@ -252,7 +256,8 @@ Status RoundSorter::OnRecord(const RawRecord& raw) {
     const std::optional<uint64_t> read = events.TimeOf(raw, state.endian, *event);
     if (read && IsTime(*read)) time = *read;
   }
-  if (raw.record_type() == RecordType::kSample && state.leaves_out_samples) {
+  // One that cannot be read again is held nevertheless: it counts where many are.
+  if (state.LeavesOut(raw) && (time == 0 || state.IsReadable(raw.decompressed))) {
     state.largest = std::max(state.largest, time);
     return {};
   }

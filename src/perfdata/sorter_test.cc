@@ -101,9 +101,9 @@ TEST(RoundSorterTest, PassesRecordsWithoutTimeAtOnce) {
 
 // The later sample's time decides what the round lets pass.
 TEST(RoundSorterTest, OrdersOthersAsWithTheSamplesThatItLeavesOut) {
-  const Bytes bytes = FileBytes(
-      Join({CommBytes("b", 100, 30), Samples({40}), RoundBytes(), CommBytes("a", 100, 20),
-            Samples({50, 10}), RoundBytes(), CommBytes("c", 100, 35), Samples({5})}));
+  const Bytes bytes =
+      FileBytes(Join({CommBytes("b", 100, 30), Samples({40}), RoundBytes(), CommBytes("a", 100, 20),
+                      Samples({50, 10}), RoundBytes(), CommBytes("c", 100, 35), Samples({5})}));
   MemorySource source(bytes);
   Result<std::unique_ptr<Reader>> reader = Reader::Open(source);
   ASSERT_TRUE(reader);
@@ -116,6 +116,43 @@ TEST(RoundSorterTest, OrdersOthersAsWithTheSamplesThatItLeavesOut) {
   EXPECT_THAT(sorted.times, ElementsAre(0, 20, 30, 0, 35));
   const Sorted all = Sort(bytes);
   EXPECT_THAT(all.times, ElementsAre(0, 10, 20, 30, 40, 0, 5, 35, 50));
+}
+
+// Where the older half is passed on early, others come too late for their place, and in the same
+// order without the samples.
+TEST(RoundSorterTest, OrdersOthersTheSameWhereNothingCanBeReadAgain) {
+  Bytes data;
+  for (const uint64_t ring : {1000, 0, 500}) {
+    for (uint64_t i = 0; i < 20; ++i) {
+      data = Join({data, Samples({ring + (7 * i)}), CommBytes("x", 100, ring + (7 * i) + 3)});
+    }
+  }
+  const Bytes bytes = FileBytes(data);
+  const auto times_of_others = [&](bool leaves_out, uint64_t limit) {
+    MemorySource source(bytes, /*seekable=*/false);
+    const std::unique_ptr<Reader> reader = *Reader::Open(source);
+    KeepingSink sink;
+    Counters counters;
+    RoundSorter sorter(*reader, sink, counters, {limit, limit});
+    if (leaves_out) sorter.LeaveOutSamples();
+    EXPECT_TRUE(reader->ReadAll(sorter));
+    EXPECT_TRUE(sorter.Finish());
+    std::vector<uint64_t> times;
+    for (size_t i = 0; i < sink.times.size(); ++i) {
+      const bool is_sample = sink.records[i].record_type() == RecordType::kSample;
+      EXPECT_FALSE(is_sample && leaves_out);
+      if (!is_sample) times.push_back(sink.times[i]);
+    }
+    return times;
+  };
+  size_t unsorted = 0;
+  for (uint64_t limit = 4096; limit < 32768; limit += 512) {
+    const std::vector<uint64_t> with = times_of_others(false, limit);
+    EXPECT_EQ(times_of_others(true, limit), with) << limit;
+    EXPECT_EQ(with.size(), 60u);
+    unsorted += std::ranges::is_sorted(with) ? 0 : 1;
+  }
+  EXPECT_GT(unsorted, 0u);
 }
 
 // Five rings that are drained in turn, without rounds. Records of 8 KB.
