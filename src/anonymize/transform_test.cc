@@ -417,7 +417,9 @@ TEST(Transform, ARecordWithoutItsFieldsIsAnErrorOrCounted) {
       const uint64_t counted = outcome->bad_records + outcome->report.dropped().size() +
                                outcome->report.counters.Get("perfdata.bad_record");
       EXPECT_TRUE(counted > 0 || outcome->read.damage) << name;
-      const auto verdict = fake::VerifyBytes(bytes, sink.bytes(), {.salvaged = salvage});
+      VerifyOptions verify;
+      verify.salvaged = salvage;
+      const auto verdict = fake::VerifyBytes(bytes, sink.bytes(), verify);
       ASSERT_TRUE(verdict) << name;
       EXPECT_TRUE(verdict->clean()) << name << fake::TextOf(*verdict);
     }
