@@ -78,6 +78,7 @@ class RecordCommand : public Command {
         "stackreel record -p 1234 -- ./load-test      # a running process, while a command runs",
         "stackreel record -a -F 99 --duration 60      # the whole machine, gently",
         "stackreel record -e cache-misses -- ./program",
+        "stackreel record -e '{cpu-clock,page-faults}:S' -- ./program  # with counts in samples",
         "stackreel record --call-graph fp -o - -p 1234 | gzip > live.perf.data.gz"};
   }
   void AddOptions(CLI::App& app) override;
@@ -135,10 +136,12 @@ void RecordCommand::AddTargetOptions(CLI::App& app) {
 }
 
 void RecordCommand::AddEventOptions(CLI::App& app) {
-  app.add_option("-e,--event", options_.events,
-                 "Events to sample: names, rHEX, system:tracepoint (with * too), pmu/terms/, "
-                 "mem:0xADDR[/LEN][:rwx], each with :u, :k …; cycles unless given, cpu-clock where "
-                 "there is no hardware counter")
+  app.add_option(
+         "-e,--event", options_.events,
+         "Events to sample: names, rHEX, system:tracepoint (with * too), pmu/terms/, "
+         "mem:0xADDR[/LEN][:rwx], each with :u, :k …; {a,b}: a group, counted together; {a,b}:S: "
+         "only a samples, with the counts of all; cycles unless given, cpu-clock where "
+         "there is no hardware counter")
       ->type_name("EVENT");
   app.add_option("-F,--freq", frequency_, "Samples a second and CPU; max: as many as allowed")
       ->type_name("HZ")

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <bit>
+#include <span>
 
 #include "base/check.h"
 #include "os/perf_refusal.h"
@@ -78,14 +80,23 @@ Status PerfEventSetFilter(const Fd& fd, const std::string& filter) {
                  "cannot set an event's filter");
 }
 
-uint64_t PerfEventReadLost(const Fd& fd, const perfdata::Attr& attr) {
+uint64_t PerfEventReadLost(const Fd& fd, const perfdata::Attr& attr, uint64_t id) {
   if ((attr.read_format & perfdata::kReadLost) == 0) return 0;
-  // value, [enabled], [running], [id], lost: without GROUP, lost is the last.
-  CHECK((attr.read_format & perfdata::kReadGroup) == 0);
-  std::array<uint64_t, 5> values = {};
+  // The kernel lets no group be larger than can be read in 16 KB.
+  std::array<uint64_t, 2048> values = {};
   const ssize_t n = read(fd.get(), values.data(), sizeof(values));
   if (n < static_cast<ssize_t>(2 * sizeof(uint64_t))) return 0;
-  return values[static_cast<size_t>(n) / sizeof(uint64_t) - 1];
+  const std::span<const uint64_t> words(values.data(), static_cast<size_t>(n) / sizeof(uint64_t));
+  // value, [enabled], [running], [id], lost
+  if ((attr.read_format & perfdata::kReadGroup) == 0) return words.back();
+  // events, [enabled], [running], then of each: value, id, lost
+  constexpr uint64_t kTimes = perfdata::kReadTotalTimeEnabled | perfdata::kReadTotalTimeRunning;
+  CHECK((attr.read_format & perfdata::kReadId) != 0);
+  size_t at = 1 + static_cast<size_t>(std::popcount(attr.read_format & kTimes));
+  for (; at + 3 <= words.size(); at += 3) {
+    if (words[at + 1] == id) return words[at + 2];
+  }
+  return 0;
 }
 
 }  // namespace stackreel::os

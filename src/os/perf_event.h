@@ -34,9 +34,9 @@ Status PerfEventEnable(const Fd& fd);
 Status PerfEventDisable(const Fd& fd);
 Status PerfEventSetOutput(const Fd& fd, const Fd& target);
 Status PerfEventSetFilter(const Fd& fd, const std::string& filter);
-// How many records this event lost because its ring was full (read_format LOST, Linux 6.0); 0 where
-// the kernel does not count them.
-uint64_t PerfEventReadLost(const Fd& fd, const perfdata::Attr& attr);
+// How many records the event of this id lost because its ring was full (read_format LOST, Linux
+// 6.0); 0 where the kernel does not count them.
+uint64_t PerfEventReadLost(const Fd& fd, const perfdata::Attr& attr, uint64_t id);
 
 // Calls `consume` with each record of a ring's bytes between `tail` and `head`, which count bytes
 // since the ring began; `data` is 2^n bytes. A record that wraps is put together in `joined`.

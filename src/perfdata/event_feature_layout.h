@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "perfdata/attr_layout.h"
+#include "perfdata/event_groups.h"
 #include "perfdata/feature_wire.h"
 #include "perfdata/layout.h"
 #include "perfdata/user_record_layout.h"
@@ -56,10 +57,6 @@ struct PmuCaps {
 template <>
 inline constexpr auto kLayout<PmuCaps> = Layout<PmuCaps>(Each<uint32_t>("pmu", &PmuCaps::pmus));
 
-struct EventGroup {
-  std::string name;
-  uint32_t leader = 0, members = 0;  // index of the leader among the events; how many follow it
-};
 template <>
 inline constexpr auto kLayout<EventGroup> =
     Layout<EventGroup>(F<FeatureString>("name", &EventGroup::name, Sensitivity::kEventName),

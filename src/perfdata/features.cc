@@ -207,6 +207,10 @@ std::vector<uint8_t> EncodeEventDesc(const std::vector<Event>& events, Endian en
   return EncodeFeature(EventDesc{events}, endian);
 }
 
+std::vector<uint8_t> EncodeGroupDesc(const std::vector<EventGroup>& groups, Endian endian) {
+  return EncodeFeature(GroupDesc{groups}, endian);
+}
+
 std::vector<uint8_t> EncodePacMask(uint64_t enabled_keys, uint64_t insn_mask, uint64_t data_mask,
                                    Endian endian) {
   return EncodeFeature(PacMaskFeature{.source = PacMask::kAskedOfCpu,

@@ -2,28 +2,19 @@
 
 #include <errno.h>
 
+#include <algorithm>
 #include <array>
 
 #include "os/perf_event.h"
-#include "record/event_parse.h"
+#include "record/event_list.h"
 
 namespace stackreel::record {
 
 namespace {
 
-Result<std::vector<perfdata::Event>> ParseAll(const std::vector<std::string>& texts) {
-  std::vector<perfdata::Event> events;
-  for (const std::string& text : texts) {
-    TRY_ASSIGN(const std::vector<std::string> names, SplitEventList(text));
-    for (const std::string& name : names) {
-      TRY_ASSIGN(const std::vector<std::string> matches, ExpandTracepoints(EventFolders(), name));
-      for (const std::string& match : matches) {
-        TRY_ASSIGN(perfdata::Event event, ParseEvent(match));
-        events.push_back(std::move(event));
-      }
-    }
-  }
-  return events;
+bool SomeAreNotInherited(const std::vector<perfdata::Event>& events) {
+  return std::ranges::any_of(
+      events, [](const perfdata::Event& event) { return !event.attr.Has(perfdata::kAttrInherit); });
 }
 
 struct Candidate {
@@ -45,17 +36,22 @@ Result<ChosenEvents> ChooseEvents(const std::vector<std::string>& texts,
                                   const std::function<void(const std::string&)>& notice) {
   ChosenEvents chosen;
   if (!texts.empty()) {
-    TRY_ASSIGN(const std::vector<perfdata::Event> parsed, ParseAll(texts));
-    chosen.events = ConfigureEvents(parsed, settings);
-    TRY(FitToKernel(chosen.events, pid, cpu, notice));
+    TRY_ASSIGN(const EventList parsed, ParseEventList(EventFolders(), texts));
+    chosen.list = ConfigureEvents(parsed, settings);
+    TRY(FitToKernel(chosen.list, pid, cpu, notice));
+    if (pid != -1 && settings.inherit && SomeAreNotInherited(chosen.list.events)) {
+      notice(
+          "events with :S, as in perf, leave out children and threads that start later: the kernel "
+          "reads no group across tasks");
+    }
     return chosen;
   }
   Error refusal;
   for (size_t i = 0; i < kDefaults.size(); ++i) {
     TRY_ASSIGN(const perfdata::Event event, ParseEvent(kDefaults[i].name));
-    chosen.events = ConfigureEvents({event}, settings);
+    chosen.list = ConfigureEvents({{event}, {}}, settings);
     chosen.fallback = kDefaults[i].fallback;
-    const Status fits = FitToKernel(chosen.events, pid, cpu, notice);
+    const Status fits = FitToKernel(chosen.list, pid, cpu, notice);
     if (fits) return chosen;
     // Of several refusals the one that says what is forbidden helps; that there is no counter does
     // only if nothing else came after it.

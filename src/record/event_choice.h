@@ -13,7 +13,7 @@ namespace stackreel::record {
 
 // What was chosen, ready to open.
 struct ChosenEvents {
-  std::vector<perfdata::Event> events;
+  EventList list;
   std::string fallback;  // why it is not what one would expect; else empty
 };
 

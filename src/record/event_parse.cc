@@ -158,6 +158,9 @@ Status ApplyModifiers(std::string_view modifiers, const std::string& text, Attr&
       case 'e':
         attr.flags |= perfdata::kAttrExclusive;
         break;
+      case 'S':
+        attr.sample_type |= perfdata::kSampleRead;
+        break;
       case 'p':
         ++precise;
         break;
@@ -165,9 +168,9 @@ Status ApplyModifiers(std::string_view modifiers, const std::string& text, Attr&
         precise = 3;
         break;
       default:
-        return Fail(
-            ErrorKind::kUsage,
-            fmt::format("event '{}': '{}' is no modifier; there are u k h G H p P D e I", text, c));
+        return Fail(ErrorKind::kUsage,
+                    fmt::format("event '{}': '{}' is no modifier; there are u k h G H p P D e I S",
+                                text, c));
     }
   }
   if (precise > 3) {
@@ -309,7 +312,8 @@ class PmuTerms {
   Event& event_;
 };
 
-Result<Event> ParsePmuEvent(const EventFolders& folders, const std::string& text) {
+Result<Event> ParsePmuEvent(const EventFolders& folders, const std::string& text,
+                            const std::string& more_modifiers) {
   const size_t first = text.find('/');
   const size_t last = text.rfind('/');
   const std::string pmu = text.substr(0, first);
@@ -329,15 +333,16 @@ Result<Event> ParsePmuEvent(const EventFolders& folders, const std::string& text
   event.attr.type = static_cast<uint32_t>(*type);
   TRY(PmuTerms(folder, text, event)
           .Apply(std::string_view(text).substr(first + 1, last - first - 1)));
-  std::string_view modifiers = std::string_view(text).substr(last + 1);
-  if (modifiers.starts_with(':')) modifiers.remove_prefix(1);
-  TRY(ApplyModifiers(modifiers, text, event.attr));
+  std::string modifiers = text.substr(last + 1);
+  if (modifiers.starts_with(':')) modifiers.erase(0, 1);
+  TRY(ApplyModifiers(modifiers + more_modifiers, text, event.attr));
   return event;
 }
 
 // ---- tracepoints ----
 
-Result<Event> ParseTracepoint(const EventFolders& folders, const std::string& text) {
+Result<Event> ParseTracepoint(const EventFolders& folders, const std::string& text,
+                              const std::string& more_modifiers) {
   const size_t colon = text.find(':');
   const size_t end = std::min(text.find(':', colon + 1), text.size());
   const std::string system = text.substr(0, colon);
@@ -374,9 +379,8 @@ Result<Event> ParseTracepoint(const EventFolders& folders, const std::string& te
   event.attr.type = PERF_TYPE_TRACEPOINT;
   event.attr.config = static_cast<uint64_t>(*id);
   event.attr.sample_type = perfdata::kSampleRaw;
-  if (end < text.size()) {
-    TRY(ApplyModifiers(std::string_view(text).substr(end + 1), text, event.attr));
-  }
+  const std::string modifiers = end < text.size() ? text.substr(end + 1) : "";
+  TRY(ApplyModifiers(modifiers + more_modifiers, text, event.attr));
   return event;
 }
 
@@ -460,44 +464,19 @@ std::vector<std::string> NearestNames(const std::string& text,
   return out;
 }
 
-Result<std::vector<std::string>> SplitEventList(std::string_view text) {
-  std::vector<std::string> events;
-  std::string current;
-  bool in_terms = false;
-  for (const char c : text) {
-    if (c == '{' || c == '}') {
-      return Fail(ErrorKind::kUsage, fmt::format("'{}': groups of events, {{…}}, are not recorded; "
-                                                 "give them one by one",
-                                                 text));
-    }
-    const bool in_breakpoint = IsBreakpoint(current);  // its slash comes alone
-    if (c == '/' && !in_breakpoint) in_terms = !in_terms;
-    if (c == ',' && !in_terms) {
-      events.push_back(std::exchange(current, {}));
-    } else {
-      current += c;
-    }
-  }
-  events.push_back(std::move(current));
-  if (in_terms) {
-    return Fail(ErrorKind::kUsage, fmt::format("'{}': a '/' is missing at the end", text));
-  }
-  if (std::ranges::any_of(events, [](const std::string& event) { return event.empty(); })) {
-    return Fail(ErrorKind::kUsage, fmt::format("'{}': an event's name is missing", text));
-  }
-  return events;
-}
-
-Result<Event> ParseEventIn(const EventFolders& folders, const std::string& text) {
+Result<Event> ParseEventIn(const EventFolders& folders, const std::string& text,
+                           const std::string& more_modifiers) {
   if (text.empty()) return Fail(ErrorKind::kUsage, "an event's name is missing");
   if (IsBreakpoint(text)) {
     Event event;
     event.name = text;
     TRY_ASSIGN(const std::string modifiers, ParseBreakpoint(text, event.attr));
-    TRY(ApplyModifiers(modifiers, text, event.attr));
+    TRY(ApplyModifiers(modifiers + more_modifiers, text, event.attr));
     return event;
   }
-  if (text.find('/') != std::string::npos) return ParsePmuEvent(folders, text);
+  if (text.find('/') != std::string::npos) {
+    return ParsePmuEvent(folders, text, more_modifiers);
+  }
   const size_t colon = std::min(text.find(':'), text.size());
   const std::string name = text.substr(0, colon);
   Event event;
@@ -507,7 +486,7 @@ Result<Event> ParseEventIn(const EventFolders& folders, const std::string& text)
       event.attr.type = PERF_TYPE_RAW;
       event.attr.config = *raw;
     } else if (colon < text.size()) {
-      return ParseTracepoint(folders, text);
+      return ParseTracepoint(folders, text, more_modifiers);
     } else {
       std::string message = fmt::format("there is no event '{}'", text);
       if (const auto nearest = NearestNames(name, BuiltinEventNames(), 3); !nearest.empty()) {
@@ -516,9 +495,8 @@ Result<Event> ParseEventIn(const EventFolders& folders, const std::string& text)
       return Fail(ErrorKind::kNotFound, std::move(message));
     }
   }
-  if (colon < text.size()) {
-    TRY(ApplyModifiers(std::string_view(text).substr(colon + 1), text, event.attr));
-  }
+  const std::string modifiers = colon < text.size() ? text.substr(colon + 1) : "";
+  TRY(ApplyModifiers(modifiers + more_modifiers, text, event.attr));
   return event;
 }
 

@@ -20,10 +20,6 @@ struct EventFolders {
 // The first of the tracefs folders that is there; "" if none.
 std::string FindTracefs(const EventFolders& folders);
 
-// "cycles,sched:sched_switch,cpu/event=0x3c,umask=0/u" → its events. kUsage if braces (groups) or
-// slashes do not match.
-Result<std::vector<std::string>> SplitEventList(std::string_view text);
-
 // One event: type, config, exclude_* and precise_ip are set; the name is `text`. kUsage if the text
 // makes no sense, kNotFound if there is no such event; both name the nearest there is.
 //   NAME                 a hardware, software or cache event: cycles, cs, L1-dcache-load-misses
@@ -34,8 +30,10 @@ Result<std::vector<std::string>> SplitEventList(std::string_view text);
 //                        config2, period, freq, name
 // Each may end with modifiers, behind ":" or the last "/": u user, k kernel, h hypervisor,
 // G guest, H host, p precise (up to ppp), P the most precise there is, D pinned, e exclusive,
-// I not when idle.
-Result<perfdata::Event> ParseEventIn(const EventFolders& folders, const std::string& text);
+// I not when idle, S with counts in each sample (PERF_SAMPLE_READ). `more_modifiers`, as they
+// stand behind the brace of a group, are added to its own.
+Result<perfdata::Event> ParseEventIn(const EventFolders& folders, const std::string& text,
+                                     const std::string& more_modifiers = "");
 
 // "sched:sched_*" → the tracepoints that match, as fnmatch(3) has it, with the text's modifiers;
 // any other text → itself. kNotFound if none matches.

@@ -47,7 +47,6 @@ TEST(ParseEvent, Breakpoints) {
   EXPECT_THAT(ErrorOf("mem:0x10:rx"), HasSubstr("neither r nor w"));
   EXPECT_THAT(ErrorOf("mem:0x10:rr"), HasSubstr("no modifier"));
   EXPECT_THAT(ErrorOf("mem:"), HasSubstr("no address"));
-  EXPECT_THAT(*SplitEventList("mem:0x10/8:w,cs"), ElementsAre("mem:0x10/8:w", "cs"));
 }
 
 TEST(ParseEvent, HardwareSoftwareCacheAndRaw) {
@@ -86,6 +85,7 @@ TEST(ParseEvent, RefusesWithTheNearestNames) {
   EXPECT_THAT(ErrorOf("page-fault"), HasSubstr("page-faults"));
   EXPECT_THAT(ErrorOf("L1-dcache-load-miss"), HasSubstr("L1-dcache-load-misses"));
   EXPECT_THAT(ErrorOf("cycles:x"), HasSubstr("'x' is no modifier"));
+  EXPECT_EQ(MustParse("cycles:S").sample_type, static_cast<uint64_t>(perfdata::kSampleRead));
   EXPECT_THAT(ErrorOf("cycles:pppp"), HasSubstr("at most three p"));
   EXPECT_THAT(ErrorOf(""), HasSubstr("missing"));
   EXPECT_THAT(ErrorOf("r12345678123456781"), HasSubstr("no event"));
@@ -170,14 +170,6 @@ TEST_F(ParseEventFolders, UnknownTracepointsNameTheNearest) {
   const auto absent = Parse("sched:sched_switch");
   EXPECT_EQ(absent.error().kind, ErrorKind::kUnsupported);
   EXPECT_THAT(absent.error().cure, HasSubstr("mount -t tracefs"));
-}
-
-TEST(SplitEventList, CommasInsideTermsDoNotSplit) {
-  EXPECT_THAT(*SplitEventList("cycles,cpu/event=1,umask=2/u,sched:x"),
-              ElementsAre("cycles", "cpu/event=1,umask=2/u", "sched:x"));
-  EXPECT_FALSE(SplitEventList("cycles,,cs").has_value());
-  EXPECT_FALSE(SplitEventList("cpu/event=1").has_value());
-  EXPECT_THAT(SplitEventList("{cycles,cs}").error().message, HasSubstr("groups"));
 }
 
 TEST(NearestNames, BestFirstAndNoneTooFar) {

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fmt/format.h>
 #include <linux/perf_event.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +23,7 @@ using perfdata::Event;
 
 bool IsTracepoint(const Attr& attr) { return attr.type == perfdata::kTypeTracepoint; }
 bool HasStack(const Attr& attr) { return (attr.sample_type & perfdata::kSampleStackUser) != 0; }
+bool Reads(const Attr& attr) { return (attr.sample_type & perfdata::kSampleRead) != 0; }
 bool IsDummy(const Attr& attr) {
   return attr.type == perfdata::kTypeSoftware && attr.config == PERF_COUNT_SW_DUMMY;
 }
@@ -40,7 +42,9 @@ void SetRate(Attr& attr, const EventSettings& settings) {
   }
 }
 
-void SetCallGraph(Attr& attr, const EventSettings& settings) {
+// `in_group`: has no larger stacks to change to, see EventSet::Open.
+void SetCallGraph(Attr& attr, const EventSettings& settings, bool in_group) {
+  const bool largest_at_once = in_group && !settings.larger_stacks.empty();
   switch (settings.call_graph) {
     case CallGraph::kNone:
       return;
@@ -51,8 +55,10 @@ void SetCallGraph(Attr& attr, const EventSettings& settings) {
       attr.sample_type |=
           perfdata::kSampleCallchain | perfdata::kSampleRegsUser | perfdata::kSampleStackUser;
       attr.sample_regs_user = UserRegisterMask();
-      attr.sample_stack_user = settings.stack_size;
-      if (!settings.keep_user_chain) attr.flags |= perfdata::kAttrExcludeCallchainUser;
+      attr.sample_stack_user =
+          largest_at_once ? settings.larger_stacks.back() : settings.stack_size;
+      if (!settings.keep_user_chain && !largest_at_once)
+        attr.flags |= perfdata::kAttrExcludeCallchainUser;
       return;
     case CallGraph::kLbr:
       attr.sample_type |= perfdata::kSampleCallchain | perfdata::kSampleBranchStack;
@@ -97,6 +103,48 @@ bool LowerPrecision(Event& event) {
   event.attr.flags &= ~static_cast<uint64_t>(perfdata::kAttrPreciseIpMask);
   event.attr.flags |= (precise - 1) << 15;
   return true;
+}
+
+// What an event is there for.
+struct EventRole {
+  bool only_tracks = false, tracks = false;       // side-band records
+  bool follows = false, is_only_counted = false;  // a leader; and has no samples of its own
+  bool group = false;
+};
+
+void ConfigureEvent(Attr& attr, const EventRole& role, const EventSettings& settings) {
+  const bool reads = Reads(attr);
+  attr.sample_type |= kSampleBase;
+  if (settings.cgroups) attr.sample_type |= perfdata::kSampleCgroup;
+  attr.read_format = perfdata::kReadId | perfdata::kReadLost;
+  if (reads && role.group) attr.read_format |= perfdata::kReadGroup;
+  attr.flags |= perfdata::kAttrSampleIdAll | perfdata::kAttrWatermark;
+  const bool is_switched = !role.only_tracks && !role.follows;
+  if (is_switched) attr.flags |= perfdata::kAttrDisabled;
+  if (settings.inherit && !reads) attr.flags |= perfdata::kAttrInherit;
+  if (settings.enable_on_exec && is_switched) attr.flags |= perfdata::kAttrEnableOnExec;
+  if ((attr.flags & perfdata::kAttrExcludeHost) == 0) attr.flags |= perfdata::kAttrExcludeGuest;
+  if (settings.all_user) attr.flags |= perfdata::kAttrExcludeKernel | perfdata::kAttrExcludeHv;
+  if (settings.all_kernel) attr.flags |= perfdata::kAttrExcludeUser;
+  if (settings.clockid) {
+    attr.flags |= perfdata::kAttrUseClockid;
+    attr.clockid = *settings.clockid;
+  }
+  if (role.tracks) {
+    attr.flags |= kSideBand;
+    if (settings.namespaces) attr.flags |= perfdata::kAttrNamespaces;
+    if (settings.cgroups) attr.flags |= perfdata::kAttrCgroup;
+    if (settings.switches) attr.flags |= perfdata::kAttrContextSwitch;
+    if (settings.data_mappings) attr.flags |= perfdata::kAttrMmapData;
+  }
+  if (role.is_only_counted) {
+    attr.sample_period_or_freq = 0;
+    attr.flags &= ~uint64_t{perfdata::kAttrFreq};
+    return;
+  }
+  SetRate(attr, settings);
+  if (role.only_tracks || IsDummy(attr)) return;
+  SetCallGraph(attr, settings, role.group);
 }
 
 bool IsOnline(uint32_t cpu) {
@@ -153,10 +201,12 @@ EventSettings SettingsOf(const RecordOptions& options) {
   return settings;
 }
 
-std::vector<Event> ConfigureEvents(const std::vector<Event>& parsed,
-                                   const EventSettings& settings) {
-  std::vector<Event> events = parsed;
-  if (settings.tracking_apart) {
+EventList ConfigureEvents(const EventList& parsed, const EventSettings& settings) {
+  EventList list = parsed;
+  std::vector<Event>& events = list.events;
+  // The side band is of children and later threads too.
+  const bool apart = settings.tracking_apart || (settings.inherit && Reads(events.front().attr));
+  if (apart) {
     Event dummy;
     dummy.name = "dummy:u";
     dummy.attr.type = perfdata::kTypeSoftware;
@@ -164,39 +214,59 @@ std::vector<Event> ConfigureEvents(const std::vector<Event>& parsed,
     dummy.attr.flags = perfdata::kAttrExcludeKernel | perfdata::kAttrExcludeHv;
     events.push_back(std::move(dummy));
   }
-  const size_t tracking = settings.tracking_apart ? events.size() - 1 : 0;
+  const size_t tracking = apart ? events.size() - 1 : 0;
   for (size_t i = 0; i < events.size(); ++i) {
-    Attr& attr = events[i].attr;
-    const bool only_tracks = settings.tracking_apart && i == tracking;
-    attr.sample_type |= kSampleBase;
-    if (settings.cgroups) attr.sample_type |= perfdata::kSampleCgroup;
-    attr.read_format = perfdata::kReadId | perfdata::kReadLost;
-    attr.flags |= perfdata::kAttrSampleIdAll | perfdata::kAttrWatermark;
-    if (!only_tracks) attr.flags |= perfdata::kAttrDisabled;
-    if (settings.inherit) attr.flags |= perfdata::kAttrInherit;
-    if (settings.enable_on_exec && !only_tracks) attr.flags |= perfdata::kAttrEnableOnExec;
-    if ((attr.flags & perfdata::kAttrExcludeHost) == 0) attr.flags |= perfdata::kAttrExcludeGuest;
-    if (settings.all_user) attr.flags |= perfdata::kAttrExcludeKernel | perfdata::kAttrExcludeHv;
-    if (settings.all_kernel) attr.flags |= perfdata::kAttrExcludeUser;
-    if (settings.clockid) {
-      attr.flags |= perfdata::kAttrUseClockid;
-      attr.clockid = *settings.clockid;
-    }
-    if (i == tracking) {
-      attr.flags |= kSideBand;
-      if (settings.namespaces) attr.flags |= perfdata::kAttrNamespaces;
-      if (settings.cgroups) attr.flags |= perfdata::kAttrCgroup;
-      if (settings.switches) attr.flags |= perfdata::kAttrContextSwitch;
-      if (settings.data_mappings) attr.flags |= perfdata::kAttrMmapData;
-    }
-    SetRate(attr, settings);
-    if (!only_tracks && !IsDummy(attr)) SetCallGraph(attr, settings);
+    const EventRole role = {.only_tracks = apart && i == tracking,
+                            .tracks = i == tracking,
+                            .follows = list.LeaderOf(i) != i,
+                            .is_only_counted = list.IsOnlyCounted(i),
+                            .group = list.GroupOf(i) != nullptr};
+    ConfigureEvent(events[i].attr, role, settings);
   }
-  return events;
+  // What is read with its leader has the leader's layout: a reader makes a sample of it from each
+  // of the leader's.
+  for (size_t i = 0; i < events.size(); ++i) {
+    if (!list.IsOnlyCounted(i)) continue;
+    const Attr& leader = events[list.LeaderOf(i)].attr;
+    Attr& attr = events[i].attr;
+    attr.sample_type = leader.sample_type;
+    attr.sample_regs_user = leader.sample_regs_user;
+    attr.sample_stack_user = leader.sample_stack_user;
+    attr.branch_sample_type = leader.branch_sample_type;
+    attr.flags |= leader.flags & perfdata::kAttrExcludeCallchainUser;
+  }
+  return list;
 }
 
-Status FitToKernel(std::vector<Event>& events, int pid, int cpu,
+namespace {
+
+// Members open, by themselves, already: what keeps them out is the group.
+Status TryGroup(const EventList& list, const perfdata::EventGroup& group, int pid, int cpu) {
+  const Event& leader = list.events[group.leader];
+  const os::OpenAttempt opened = os::TryPerfEventOpen(leader.attr, pid, cpu, -1, 0);
+  if (!opened.fd.valid()) {
+    return Fail(os::ExplainOpenRefusal(os::GatherRefusal(opened.error, leader.attr, pid, cpu)));
+  }
+  std::vector<os::Fd> members;
+  for (size_t i = group.leader + 1; i < group.leader + group.members; ++i) {
+    const Event& event = list.events[i];
+    os::OpenAttempt attempt = os::TryPerfEventOpen(event.attr, pid, cpu, opened.fd.get(), 0);
+    if (!attempt.fd.valid()) {
+      return Fail(ErrorKind::kUnsupported,
+                  fmt::format("event '{}' cannot be in a group with '{}' here: {}; give them "
+                              "outside of braces",
+                              event.name, leader.name, strerror(attempt.error)));
+    }
+    members.push_back(std::move(attempt.fd));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status FitToKernel(EventList& list, int pid, int cpu,
                    const std::function<void(const std::string&)>& notice) {
+  std::vector<Event>& events = list.events;
   size_t next_newer = 0;
   std::vector<const char*> left_out;
   for (size_t i = 0; i < events.size();) {
@@ -220,6 +290,7 @@ Status FitToKernel(std::vector<Event>& events, int pid, int cpu,
     }
     if (!changed) return Fail(os::ExplainOpenRefusal(refusal));
   }
+  for (const perfdata::EventGroup& group : list.groups) TRY(TryGroup(list, group, pid, cpu));
   for (const char* what : left_out) {
     notice(fmt::format("this kernel does not know {}: recorded without", what));
   }
@@ -235,12 +306,13 @@ size_t ChooseRingPages(uint64_t bytes_per_second, size_t rings, uint64_t memory,
   return std::max<uint64_t>(bytes / page_size, 1);
 }
 
-uint64_t ExpectedBytesPerSecond(const std::vector<Event>& events) {
+uint64_t ExpectedBytesPerSecond(const EventList& list) {
   constexpr uint64_t kRateOfPeriod = 4000;  // nobody knows; as perf's default frequency
   constexpr uint64_t kChainBytes = 512;
   uint64_t sum = 0;
-  for (const Event& event : events) {
-    if (IsDummy(event.attr)) continue;
+  for (size_t i = 0; i < list.events.size(); ++i) {
+    const Event& event = list.events[i];
+    if (IsDummy(event.attr) || list.IsOnlyCounted(i)) continue;
     const bool freq = event.attr.Has(perfdata::kAttrFreq);
     const uint64_t rate =
         freq ? std::min<uint64_t>(event.attr.sample_period_or_freq, 1'000'000) : kRateOfPeriod;
@@ -249,10 +321,11 @@ uint64_t ExpectedBytesPerSecond(const std::vector<Event>& events) {
   return sum;
 }
 
-Result<std::unique_ptr<EventSet>> EventSet::Open(std::vector<Event> events, const Target& target,
-                                                 bool inherit, size_t pages,
+Result<std::unique_ptr<EventSet>> EventSet::Open(EventList list, const Target& target, bool inherit,
+                                                 size_t pages,
                                                  std::vector<uint32_t> larger_stacks) {
   std::unique_ptr<EventSet> set(new EventSet);
+  set->list_ = std::move(list);
   set->system_wide_ = target.system_wide;
   set->larger_stacks_ = std::move(larger_stacks);
   const bool may_shrink = pages == 0;
@@ -261,19 +334,17 @@ Result<std::unique_ptr<EventSet>> EventSet::Open(std::vector<Event> events, cons
   if (!target.system_wide && !inherit) cpus = {-1};
   if (pages == 0) {
     const size_t rings = cpus[0] == -1 ? target.tids.size() : cpus.size();
-    std::vector<Event> largest = events;
-    for (Event& event : largest) {
-      if (HasStack(event.attr) && !set->larger_stacks_.empty()) {
-        event.attr.sample_stack_user = set->larger_stacks_.back();
-      }
+    EventList largest = set->list_;
+    for (size_t i = 0; i < largest.events.size(); ++i) {
+      if (!set->HasTiers(i)) continue;
+      largest.events[i].attr.sample_stack_user = set->larger_stacks_.back();
     }
     pages =
         ChooseRingPages(ExpectedBytesPerSecond(largest), rings, SystemMemory(), SystemPageSize());
   }
   const uint32_t watermark =
       static_cast<uint32_t>(std::min<uint64_t>(pages * SystemPageSize() / 4, uint64_t{4} << 20));
-  for (Event& event : events) event.attr.wakeup_events_or_watermark = watermark;
-  set->events_ = std::move(events);
+  for (Event& event : set->list_.events) event.attr.wakeup_events_or_watermark = watermark;
 
   std::vector<int> pids(target.tids.begin(), target.tids.end());
   if (target.system_wide) pids = {-1};
@@ -293,20 +364,30 @@ Result<std::unique_ptr<EventSet>> EventSet::Open(std::vector<Event> events, cons
 
 // Opens every event on (pid, cpu); false if that task or CPU is not there any more.
 Result<bool> EventSet::OpenOn(int pid, int cpu) {
-  for (uint32_t event = 0; event < events_.size(); ++event) {
-    const bool several = !larger_stacks_.empty() && HasStack(events_[event].attr);
+  std::vector<size_t> opened_as;  // by event: of it the first
+  for (uint32_t event = 0; event < list_.events.size(); ++event) {
+    opened_as.push_back(opened_.size());
+    const size_t leader = list_.LeaderOf(event);
+    const int group_fd = leader == event ? -1 : opened_[opened_as[leader]].fd.get();
+    const bool several = HasTiers(event);
     for (size_t tier = 0; tier <= (several ? larger_stacks_.size() : 0); ++tier) {
       TRY_ASSIGN(const bool there,
-                 OpenOne(event, pid, cpu, several ? std::optional(tier) : std::nullopt));
+                 OpenOne(event, pid, cpu, group_fd, several ? std::optional(tier) : std::nullopt));
       if (!there) return false;
     }
   }
   return true;
 }
 
+bool EventSet::HasTiers(size_t event) const {
+  return !larger_stacks_.empty() && HasStack(list_.events[event].attr) &&
+         list_.GroupOf(event) == nullptr;
+}
+
 // As OpenOn.
-Result<bool> EventSet::OpenOne(uint32_t event, int pid, int cpu, std::optional<size_t> tier) {
-  Attr attr = events_[event].attr;
+Result<bool> EventSet::OpenOne(uint32_t event, int pid, int cpu, int group_fd,
+                               std::optional<size_t> tier) {
+  Attr attr = list_.events[event].attr;
   const bool is_larger = tier && *tier != 0;
   if (is_larger) {
     attr.sample_stack_user = larger_stacks_[*tier - 1];
@@ -317,7 +398,7 @@ Result<bool> EventSet::OpenOne(uint32_t event, int pid, int cpu, std::optional<s
       attr.flags &= ~uint64_t{perfdata::kAttrExcludeCallchainUser};
     }
   }
-  os::OpenAttempt attempt = os::TryPerfEventOpen(attr, pid, cpu, -1, 0);
+  os::OpenAttempt attempt = os::TryPerfEventOpen(attr, pid, cpu, group_fd, 0);
   if (!attempt.fd.valid()) {
     const bool task_gone = attempt.error == ESRCH && pid > 0;
     const bool cpu_gone = (attempt.error == ENODEV || attempt.error == EINVAL) && cpu >= 0 &&
@@ -333,9 +414,9 @@ Result<bool> EventSet::OpenOne(uint32_t event, int pid, int cpu, std::optional<s
                      .id = id,
                      .tier = tier});
   if (ids_are_fixed_ || is_larger) {
-    late_ids_.emplace(id, events_[event].ids.front());
+    late_ids_.emplace(id, list_.events[event].ids.front());
   } else {
-    events_[event].ids.push_back(id);
+    list_.events[event].ids.push_back(id);
   }
   return true;
 }
@@ -402,19 +483,27 @@ Status EventSet::UseLargerStacks(bool enabled) {
 
 uint32_t EventSet::stack_size() const {
   if (tier_ != 0) return larger_stacks_[tier_ - 1];
-  const auto event = std::ranges::find_if(events_, [](const Event& e) { return HasStack(e.attr); });
-  return event == events_.end() ? 0 : event->attr.sample_stack_user;
+  uint32_t of_group = 0;
+  for (size_t i = 0; i < list_.events.size(); ++i) {
+    const Attr& attr = list_.events[i].attr;
+    if (!HasStack(attr)) continue;
+    if (list_.GroupOf(i) == nullptr) return attr.sample_stack_user;
+    of_group = attr.sample_stack_user;
+  }
+  return of_group;
 }
 
 Status EventSet::Disable() {
-  for (const Opened& opened : opened_) TRY(os::PerfEventDisable(opened.fd));
+  for (const Opened& opened : opened_) {
+    if (list_.LeaderOf(opened.event) == opened.event) TRY(os::PerfEventDisable(opened.fd));
+  }
   return {};
 }
 
 uint64_t EventSet::ReadLost() const {
   uint64_t lost = 0;
   for (const Opened& opened : opened_) {
-    lost += os::PerfEventReadLost(opened.fd, events_[opened.event].attr);
+    lost += os::PerfEventReadLost(opened.fd, list_.events[opened.event].attr, opened.id);
   }
   return lost;
 }

@@ -14,6 +14,7 @@
 #include "os/file.h"
 #include "os/perf_event.h"
 #include "perfdata/attr.h"
+#include "record/event_list.h"
 #include "record/recorder.h"
 
 namespace stackreel::record {
@@ -48,13 +49,14 @@ struct EventSettings {
 EventSettings SettingsOf(const RecordOptions& options);
 
 // The attrs to open for the events that were parsed. Event 0, or a dummy event at the end, carries
-// the side band: comms, mappings, tasks, kernel symbols.
-std::vector<perfdata::Event> ConfigureEvents(const std::vector<perfdata::Event>& parsed,
-                                             const EventSettings& settings);
+// the side band: comms, mappings, tasks, kernel symbols. Of a group only the leader is switched on
+// and off. Events with S are not inherited, since kernels do not read a group across tasks.
+EventList ConfigureEvents(const EventList& parsed, const EventSettings& settings);
 
 // Takes out what an older kernel does not know (Linux 3.16 to 6.x), newest first, until events open
-// on (pid, cpu). What had to go is told to `notice`. An error is the last refusal, explained.
-Status FitToKernel(std::vector<perfdata::Event>& events, int pid, int cpu,
+// on (pid, cpu), then sees whether members can join their leaders there. What had to go is told to
+// `notice`. An error is the last refusal, explained.
+Status FitToKernel(EventList& list, int pid, int cpu,
                    const std::function<void(const std::string&)>& notice);
 
 struct Target {
@@ -67,7 +69,7 @@ struct Target {
 // 512 KB and 32 MB, and all `rings` together at most 1/32 of `memory` bytes.
 size_t ChooseRingPages(uint64_t bytes_per_second, size_t rings, uint64_t memory, size_t page_size);
 // Bytes a second that one CPU's events may write, roughly.
-uint64_t ExpectedBytesPerSecond(const std::vector<perfdata::Event>& events);
+uint64_t ExpectedBytesPerSecond(const EventList& list);
 
 struct Ring {
   int cpu = -1;         // -1: of one task
@@ -79,14 +81,15 @@ class EventSet {
  public:
   // Opens each event on each task and CPU of the target and maps the rings: `pages` each (0:
   // chosen, and halved while this user may not lock as much). For each of `larger_stacks`,
-  // events that dump a stack are opened once more, with that size and switched off. Tasks that have
+  // events that dump a stack and are in no group are opened once more, with that size and switched
+  // off: a second group would begin to count from 0. Tasks that have
   // ended and CPUs that have gone meanwhile are passed over; kNotFound if no task is left.
-  static Result<std::unique_ptr<EventSet>> Open(std::vector<perfdata::Event> events,
-                                                const Target& target, bool inherit, size_t pages,
-                                                std::vector<uint32_t> larger_stacks);
+  static Result<std::unique_ptr<EventSet>> Open(EventList list, const Target& target, bool inherit,
+                                                size_t pages, std::vector<uint32_t> larger_stacks);
 
   // With all their ids.
-  [[nodiscard]] const std::vector<perfdata::Event>& events() const { return events_; }
+  [[nodiscard]] const std::vector<perfdata::Event>& events() const { return list_.events; }
+  [[nodiscard]] const EventList& list() const { return list_; }
   [[nodiscard]] const std::vector<Ring>& rings() const { return rings_; }
   [[nodiscard]] int PollFd(const Ring& ring) const { return opened_[ring.first_fd].fd.get(); }
   [[nodiscard]] size_t ring_pages() const { return ring_pages_; }
@@ -118,13 +121,16 @@ class EventSet {
   };
   EventSet() = default;
   Result<bool> OpenOn(int pid, int cpu);
-  Result<bool> OpenOne(uint32_t event, int pid, int cpu, std::optional<size_t> tier);
+  Result<bool> OpenOne(uint32_t event, int pid, int cpu, int group_fd, std::optional<size_t> tier);
+  // Opened once a stack size.
+  [[nodiscard]] bool HasTiers(size_t event) const;
+  // What is switched on and off: not what follows its leader.
   [[nodiscard]] bool InUse(const Opened& opened) const {
-    return !opened.tier || *opened.tier == tier_;
+    return list_.LeaderOf(opened.event) == opened.event && (!opened.tier || *opened.tier == tier_);
   }
   Status MapRings(size_t first_opened, size_t pages, bool may_shrink);
 
-  std::vector<perfdata::Event> events_;
+  EventList list_;
   std::vector<Opened> opened_;
   std::vector<Ring> rings_;
   std::unordered_map<uint64_t, uint64_t> late_ids_;  // new id → known id

@@ -2,17 +2,19 @@
 
 #include <gtest/gtest.h>
 
-#include "record/event_parse.h"
+#include "record/event_list.h"
 
 namespace stackreel::record {
 namespace {
+
+using perfdata::Attr;
 
 std::vector<perfdata::Event> Configure(const std::vector<std::string>& names,
                                        const EventSettings& settings) {
   std::vector<perfdata::Event> parsed;
   parsed.reserve(names.size());
   for (const std::string& name : names) parsed.push_back(ParseEvent(name).value());
-  return ConfigureEvents(parsed, settings);
+  return ConfigureEvents({parsed, {}}, settings).events;
 }
 
 TEST(ConfigureEvents, TheFirstEventTracksAndAllHaveTheirIdAtOnePlace) {
@@ -52,7 +54,7 @@ TEST(ConfigureEvents, RatesAreTheEventsOwnFirst) {
   tracepoint.attr.type = perfdata::kTypeTracepoint;
   auto own = ParseEvent("cycles").value();
   own.attr.sample_period_or_freq = 12345;
-  const auto events = ConfigureEvents({tracepoint, own}, settings);
+  const auto events = ConfigureEvents({{tracepoint, own}, {}}, settings).events;
   EXPECT_EQ(events[0].attr.sample_period_or_freq, 1u);
   EXPECT_FALSE(events[0].attr.Has(perfdata::kAttrFreq));
   EXPECT_EQ(events[1].attr.sample_period_or_freq, 12345u);
@@ -89,6 +91,58 @@ TEST(ConfigureEvents, RecordsThatAreAskedForComeWithTheTrackingEventOnly) {
   options.pids.clear();
   options.command = {"true"};
   EXPECT_FALSE(SettingsOf(options).tracking_apart);
+}
+
+EventList ConfigureList(const std::string& text, const EventSettings& settings) {
+  return ConfigureEvents(ParseEventList(EventFolders(), {text}).value(), settings);
+}
+
+TEST(ConfigureEvents, OfAGroupOnlyTheLeaderIsSwitched) {
+  EventSettings settings;
+  settings.frequency = 99;
+  settings.enable_on_exec = true;
+  const EventList list = ConfigureList("{cpu-clock,faults},cs", settings);
+  ASSERT_EQ(list.events.size(), 3u);
+  for (const size_t own : {0, 2}) {
+    EXPECT_TRUE(list.events[own].attr.Has(perfdata::kAttrDisabled));
+    EXPECT_TRUE(list.events[own].attr.Has(perfdata::kAttrEnableOnExec));
+  }
+  EXPECT_FALSE(list.events[1].attr.Has(perfdata::kAttrDisabled));
+  EXPECT_FALSE(list.events[1].attr.Has(perfdata::kAttrEnableOnExec));
+  for (const auto& event : list.events) {
+    EXPECT_TRUE(event.attr.Has(perfdata::kAttrInherit));
+    EXPECT_TRUE(event.attr.Has(perfdata::kAttrFreq));
+    EXPECT_EQ(event.attr.read_format, perfdata::kReadId | perfdata::kReadLost);
+  }
+}
+
+TEST(ConfigureEvents, LeaderSamplingCountsTheOthersInItsLayout) {
+  EventSettings settings;
+  settings.frequency = 99;
+  settings.stack_size = 24576;
+  settings.larger_stacks = {65528};
+  settings.keep_user_chain = false;
+  const EventList list = ConfigureList("{cpu-clock,faults}:S,cs", settings);
+  ASSERT_EQ(list.events.size(), 4u);
+  const Attr& leader = list.events[0].attr;
+  const Attr& member = list.events[1].attr;
+  for (const Attr* attr : {&leader, &member}) {
+    EXPECT_EQ(attr->read_format, perfdata::kReadId | perfdata::kReadGroup | perfdata::kReadLost);
+    EXPECT_FALSE(attr->Has(perfdata::kAttrInherit)) << "no group is read across tasks";
+    EXPECT_EQ(attr->sample_stack_user, 65528u) << "a group has no larger stack to change to";
+    EXPECT_FALSE(attr->Has(perfdata::kAttrExcludeCallchainUser));
+  }
+  EXPECT_EQ(leader.sample_type, member.sample_type);
+  EXPECT_TRUE(leader.Has(perfdata::kAttrFreq));
+  EXPECT_FALSE(member.Has(perfdata::kAttrFreq));
+  EXPECT_EQ(member.sample_period_or_freq, 0u) << "it does not sample";
+  EXPECT_TRUE(list.IsOnlyCounted(1));
+  EXPECT_EQ(list.events[2].attr.sample_stack_user, 24576u);
+  EXPECT_TRUE(list.events[2].attr.Has(perfdata::kAttrInherit));
+  // What follows children is of an event that does.
+  EXPECT_EQ(list.events[3].name, "dummy:u");
+  EXPECT_TRUE(list.events[3].attr.Has(perfdata::kAttrMmap2));
+  EXPECT_FALSE(leader.Has(perfdata::kAttrMmap2));
 }
 
 TEST(ConfigureEvents, CallGraphs) {

@@ -180,11 +180,11 @@ Status Recording::Prepare() {
                                                static_cast<int>(target.cpus.front()), notice_));
   fallback_ = chosen.fallback;
   if (!fallback_.empty()) notice_(fallback_);
-  TRY_ASSIGN(set_, EventSet::Open(std::move(chosen.events), target, options_.inherit,
+  TRY_ASSIGN(set_, EventSet::Open(std::move(chosen.list), target, options_.inherit,
                                   options_.mmap_pages, settings.larger_stacks));
   for (const perfdata::Event& event : set_->events()) table_.Add(event);
   // Half of what a ring may hold: a ring whose own task has ended wakes nobody.
-  const uint64_t rate = std::max<uint64_t>(ExpectedBytesPerSecond(set_->events()), 1);
+  const uint64_t rate = std::max<uint64_t>(ExpectedBytesPerSecond(set_->list()), 1);
   const uint64_t ring_bytes = set_->ring_pages() * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   round_time_ =
       std::clamp(milliseconds(ring_bytes * 1000 / rate / 2), kShortestRound, kLongestRound);
@@ -207,6 +207,7 @@ Result<std::unique_ptr<RoundProcessor>> Recording::MakeProcessor() {
   options.namespaces = options_.namespaces;
   options.cgroups = options_.cgroups;
   options.cmdline = options_.cmdline;
+  options.groups = set_->list().groups;
   options.clockid = options_.clockid;
 
   // A quarter of a gigabyte at most, and less on a small machine.

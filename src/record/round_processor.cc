@@ -120,6 +120,10 @@ RoundProcessor::RoundProcessor(const ProcessorOptions& options,
   if (auto tracing = ReadTracingData(FindTracefs({}), events_); tracing && !tracing->empty()) {
     machine_features_[static_cast<uint32_t>(perfdata::Feature::kTracingData)] = std::move(*tracing);
   }
+  if (!options_.groups.empty()) {
+    machine_features_[static_cast<uint32_t>(perfdata::Feature::kGroupDesc)] =
+        perfdata::EncodeGroupDesc(options_.groups, kNativeEndian);
+  }
   if (!options_.unwind_live) return;
   files_ = std::make_unique<RecordingFiles>(vdsos_);
   unwinder_ = std::make_unique<LiveUnwinder>(session_, *files_, executor, events_, counters);

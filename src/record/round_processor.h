@@ -14,6 +14,7 @@
 #include "base/counters.h"
 #include "base/error.h"
 #include "base/io.h"
+#include "perfdata/event_groups.h"
 #include "perfdata/reader.h"
 #include "record/live_unwind.h"
 #include "record/machine.h"
@@ -47,6 +48,7 @@ struct ProcessorOptions {
   bool data_mappings = false;
   bool namespaces = false, cgroups = false;
   std::vector<std::string> cmdline;
+  std::vector<perfdata::EventGroup> groups;  // of the events
   std::optional<int32_t> clockid;
 };
 

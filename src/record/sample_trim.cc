@@ -13,12 +13,26 @@ constexpr uint64_t kOneWordFields =
     perfdata::kSampleTime | perfdata::kSampleAddr | perfdata::kSampleId |
     perfdata::kSampleStreamId | perfdata::kSampleCpu | perfdata::kSamplePeriod;
 
+// READ: [events] or value, [enabled], [running], then of each event [value], [id], [lost].
+bool SkipRead(ByteReader& in, uint64_t format) {
+  constexpr uint64_t kTimes = perfdata::kReadTotalTimeEnabled | perfdata::kReadTotalTimeRunning;
+  constexpr uint64_t kOfEach = perfdata::kReadId | perfdata::kReadLost;
+  const bool group = (format & perfdata::kReadGroup) != 0;
+  const uint64_t first = in.U64();
+  const uint64_t events = group ? first : 1;
+  if (events > in.remaining() / 8) return false;
+  const auto words = static_cast<uint64_t>(std::popcount(format & kOfEach)) + (group ? 1 : 0);
+  in.Skip(8 * (static_cast<uint64_t>(std::popcount(format & kTimes)) + events * words));
+  return in.ok();
+}
+
 // The offset of STACK_USER's size in the record; 0 if there is none to find.
 size_t FindStack(ByteView record, const perfdata::Attr& attr) {
   const uint64_t type = attr.sample_type;
-  if ((type & perfdata::kSampleStackUser) == 0 || (type & perfdata::kSampleRead) != 0) return 0;
+  if ((type & perfdata::kSampleStackUser) == 0) return 0;
   ByteReader in(record, kNativeEndian);
   in.Skip(8 + 8 * static_cast<uint64_t>(std::popcount(type & kOneWordFields)));
+  if ((type & perfdata::kSampleRead) != 0 && !SkipRead(in, attr.read_format)) return 0;
   if ((type & perfdata::kSampleCallchain) != 0) {
     const uint64_t count = in.U64();
     if (count > in.remaining() / 8) return 0;
