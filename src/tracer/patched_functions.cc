@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "tracer/near_names.h"
+#include "tracer/unfit_function.h"
 
 namespace stackreel::tracer {
 
@@ -77,64 +78,12 @@ bool MatchesAnyName(const FunctionPattern& pattern, const ModuleFunction& functi
                              [&](std::string_view name) { return pattern.MatchesName(name); });
 }
 
-// Functions that cannot be called from a stub, which is what happens to a function that is
-// recorded.
-struct UnfitName {
-  std::string_view name;
-  const char* why;
-};
-constexpr const char* kTwice = "it returns twice";
-constexpr const char* kNotCalled = "it is not called as functions are";
-constexpr const char* kLooksAtCaller = "it looks at its caller's address";
-constexpr std::array kUnfit = std::to_array<UnfitName>({
-    // The second return would find the first one's call.
-    {"setjmp", kTwice},
-    {"_setjmp", kTwice},
-    {"sigsetjmp", kTwice},
-    {"__sigsetjmp", kTwice},
-    {"getcontext", kTwice},
-    {"__getcontext", kTwice},
-    {"swapcontext", kTwice},
-    {"__swapcontext", kTwice},
-    {"vfork", kTwice},
-    {"__vfork", kTwice},
-    {"__libc_vfork", kTwice},
-    {"clone", kTwice},
-    {"__clone", kTwice},
-    {"__clone_internal", kTwice},
-    {"clone3", kTwice},
-    {"__clone3", kTwice},
-    // No return address is at the top of the stack.
-    {"_start", kNotCalled},
-    {"_dl_start", kNotCalled},
-    {"_dl_start_user", kNotCalled},
-    {"__restore_rt", kNotCalled},
-    {"__start_context", kNotCalled},
-    {"__longjmp", kNotCalled},
-    {"_dl_runtime_resolve", kNotCalled},
-    {"_dl_runtime_resolve_fxsave", kNotCalled},
-    {"_dl_runtime_resolve_xsave", kNotCalled},
-    {"_dl_runtime_resolve_xsavec", kNotCalled},
-    {"_dl_runtime_profile_sse", kNotCalled},
-    {"_dl_runtime_profile_avx", kNotCalled},
-    {"_dl_runtime_profile_avx512", kNotCalled},
-    {"mcount", kLooksAtCaller},
-    {"_mcount", kLooksAtCaller},
-    {"__fentry__", kLooksAtCaller},
-    {"uw_init_context", kLooksAtCaller},
-    {"uw_init_context_1", kLooksAtCaller},
-    {"dlsym", kLooksAtCaller},
-    {"dlvsym", kLooksAtCaller},
-    {"dlopen", kLooksAtCaller},
-    {"dlmopen", kLooksAtCaller},
-});
-
 // Why a function cannot be recorded, by what it does; null if it can.
 const char* WhyUnfit(const TargetModule& module, const ModuleFunction& function) {
   if (function.start == module.code->image().entry()) return kNotCalled;
-  for (const UnfitName& unfit : kUnfit) {
-    if (function.name == unfit.name) return unfit.why;
-    if (std::ranges::find(function.others, unfit.name) != function.others.end()) return unfit.why;
+  if (const char* why = WhyUnfitName(function.name)) return why;
+  for (const std::string_view name : function.others) {
+    if (const char* why = WhyUnfitName(name)) return why;
   }
   return nullptr;
 }
