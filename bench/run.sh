@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Ratios against peers, each pair in one run; then the micro-benchmarks. See bench/README.md.
-# usage: bench/run.sh [analyze] [anonymize] [record] [trace] [micro]     (all five unless said)
+# usage: bench/run.sh [analyze] [anonymize] [record] [trace] [calls] [micro]   (all six unless said)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 stackreel=$PWD/build/release/src/cli/stackreel
@@ -150,6 +150,9 @@ trace() {
   done
 }
 
+# The cost of a traced call, against uftrace.
+calls() { RUNS=$runs bench/trace.sh; }
+
 micro() {
   local program
   for program in build/release/bench/bench_*; do
@@ -158,5 +161,5 @@ micro() {
 }
 
 make_programs
-if [ $# -eq 0 ]; then set -- analyze anonymize record trace micro; fi
+if [ $# -eq 0 ]; then set -- analyze anonymize record trace calls micro; fi
 for part in "$@"; do "$part"; done
