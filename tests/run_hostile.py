@@ -68,6 +68,8 @@ def main():
             name = program.split(".")[0]
             if only and name not in only:
                 continue
+            if link == "stripped" and options.toggles == 0:
+                continue  # no name to count its calls by
             source = os.path.join(options.sources, program)
             binary = os.path.join(folder, name)
             flags = [level, f"-fcf-protection={protection}"]

@@ -24,6 +24,7 @@
 
 #include "os/file.h"
 #include "os/thread_pool.h"
+#include "symbolize/symbol_table.h"
 #include "tracedata/trace_reader.h"
 #include "tracer/trace_session.h"
 
@@ -117,7 +118,7 @@ Result<Counted> CountCalls(const std::string& folder) {
     }
   }
   for (const auto& [row, count] : by_row) {
-    counted.calls[source->tables().functions[row].name] += count;
+    counted.calls[symbolize::Demangle(source->tables().functions[row].name)] += count;
   }
   if (!source->tables().losses.empty()) counted.complete = false;
   counted.damage = source->damage();

@@ -51,7 +51,7 @@ NOINLINE int rethrower(int depth, int* live) {
 }
 NOINLINE int plain(int x) {
   asm volatile("");
-  return x + 4;
+  return x * 7 + 4;
 }
 // What backtrace() shows must be the frames there are: it is called two frames below.
 NOINLINE int walk(int depth) {
@@ -77,7 +77,7 @@ static void Work() {
         CHECK(depth % 2 == 1 && std::string(error.what()) == "bottom");
       }
       CHECK(live == 0);
-      CHECK(plain(depth) == depth + 4);
+      CHECK(plain(depth) == depth * 7 + 4);
       ++count;
     }
     // walk(5) adds 5 to what it gives, and has 5 frames more.

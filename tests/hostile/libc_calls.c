@@ -28,6 +28,6 @@ static void* Work(void* unused) {
 int main(int argc, char** argv) {
   Begin(argc, argv);
   RunThreads(Work);
-  Report("malloc");
+  Report("getpid");
   return 0;
 }
