@@ -52,20 +52,27 @@ Result<std::unique_ptr<Pool>> Pool::Make(os::Fd file, uint32_t chunks) {
   if (ftruncate(file.get(), static_cast<off_t>(size)) != 0) {
     return Fail(os::ErrnoError(errno, "cannot size the buffer of the agent"));
   }
-  // Not by touching it: where memory is short that would be the end by SIGBUS.
-  if (fallocate(file.get(), 0, 0, static_cast<off_t>(size)) != 0) {
-    return Fail(os::ErrnoError(
-        errno, fmt::format("no memory for the agent's {} MB of buffer", size >> 20)));
-  }
-  void* memory =
-      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file.get(), 0);
+  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (memory == MAP_FAILED) return Fail(os::ErrnoError(errno, "cannot map the agent's buffer"));
   struct stat info = {};
   fstat(file.get(), &info);
-  auto* bytes = static_cast<uint8_t*>(memory);
-  new (bytes) PoolHeader{.chunks = chunks};
-  for (uint32_t i = 0; i < chunks; ++i) new (bytes + tracedata::ChunkHeaderOffset(i)) ChunkHeader();
-  return std::unique_ptr<Pool>(new Pool(std::move(file), bytes, chunks, info.st_ino));
+  return std::unique_ptr<Pool>(
+      new Pool(std::move(file), static_cast<uint8_t*>(memory), chunks, info.st_ino));
+}
+
+Status Pool::Fill() {
+  const uint64_t size = tracedata::PoolSize(chunks_);
+  // Not by touching it: where memory is short that would be the end by SIGBUS.
+  if (fallocate(file_.get(), 0, 0, static_cast<off_t>(size)) != 0) {
+    return Fail(os::ErrnoError(
+        errno, fmt::format("no memory for the agent's {} MB of buffer", size >> 20)));
+  }
+  (void)madvise(memory_, size, MADV_POPULATE_WRITE);  // an old kernel does so by faults
+  new (memory_) PoolHeader{.chunks = chunks_};
+  for (uint32_t i = 0; i < chunks_; ++i) {
+    new (memory_ + tracedata::ChunkHeaderOffset(i)) ChunkHeader();
+  }
+  return {};
 }
 
 Pool::~Pool() { munmap(memory_, tracedata::PoolSize(chunks_)); }
@@ -204,7 +211,7 @@ class Installer {
                                                      {place_.control().value, MFD_CLOEXEC}));
     auto pool = OpenPool(fd);
     auto mapped = pool ? Map(place_.pool(), place_.pool_size, PROT_READ | PROT_WRITE,
-                             MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd)
+                             MAP_SHARED | MAP_FIXED, fd)
                        : Result<uint64_t>(0);
     TRY(target_.SystemCall("close", SYS_close, {fd}));
     TRY(std::move(mapped));
@@ -270,6 +277,16 @@ Result<std::unique_ptr<InstalledAgent>> InstalledAgent::Install(Target& target,
   control.slots = place.slots().value;
   TRY(target.Write(place.control(), {reinterpret_cast<const uint8_t*>(&control), sizeof(control)}));
   return agent;
+}
+
+Status InstalledAgent::FillPool(Target& target, bool in_target_too) const {
+  TRY(pool_->Fill());
+  if (!in_target_too) return {};
+  TRY_ASSIGN(const Holding holding, Holding::Of(target));
+  // An old kernel has none, and the target takes a fault for each page.
+  (void)target.SystemCall("madvise", SYS_madvise,
+                          {place_.pool().value, place_.pool_size, MADV_POPULATE_WRITE});
+  return {};
 }
 
 Status InstalledAgent::SetRecording(Target& target, bool recording) const {

@@ -34,12 +34,13 @@ struct AgentPlace {
 // The chunks that agents write to, as they are mapped here. The memory outlives the target.
 class Pool {
  public:
-  // Takes over a memfd, gives it its size and touches all of it, so that no page fault happens on
-  // either side.
+  // Takes over a memfd and gives it its size. No memory is taken yet: a target is held meanwhile.
   static Result<std::unique_ptr<Pool>> Make(os::Fd file, uint32_t chunks);
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
+  // Takes the memory and sets the headers up. Before it nothing may be recorded or looked at.
+  Status Fill();
 
   [[nodiscard]] tracedata::PoolHeader& header() const;
   [[nodiscard]] uint32_t chunks() const { return chunks_; }
@@ -79,6 +80,10 @@ class InstalledAgent {
   [[nodiscard]] Pool& pool() const { return *pool_; }
   [[nodiscard]] const tracedata::AgentCodeHeader& routines() const { return routines_; }
 
+  // Once, before anything is recorded, and with no need to hold the target: zeroing the pool takes
+  // longer than all else. `in_target_too` spares the target a fault for each page of the pool, and
+  // holds it for that.
+  Status FillPool(Target& target, bool in_target_too) const;
   // Calls are recorded from now on, or no more.
   Status SetRecording(Target& target, bool recording) const;
 

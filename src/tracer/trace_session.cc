@@ -71,6 +71,7 @@ Status TraceSession::Prepare() {
                            *target_, {.chunks = options_.chunks, .on_full = options_.on_full}));
   }
   functions_->UseAgent(agent_->place());
+  TRY(agent_->FillPool(*target_, entry_.has_value()));
   TRY_ASSIGN(output_, TraceOutput::Create(options_.output, options_.level));
   clock_ = MeasureClock();
   TRY(WriteFirstFacts());
