@@ -146,8 +146,12 @@ Status ChunkCollector::NoteProcess(const ChunkHeader& header) {
 
 Result<uint32_t> ChunkCollector::ThreadIndex(const ChunkHeader& header) {
   const auto [at, is_new] = threads_.emplace(std::pair(header.pid, header.tid), ThreadState());
-  // A thread's first chunk has number 0; another thread with that id begins anew.
-  if (is_new || header.sequence == 0) {
+  // A thread's first chunk has number 0; another thread with that id begins anew. Chunks lie in any
+  // order, so that the first can be found after its second.
+  const bool is_first = header.sequence == 0;
+  const bool is_another = is_new || (is_first && at->second.has_first);
+  at->second.has_first = is_first || (at->second.has_first && !is_another);
+  if (is_another) {
     at->second.index = next_index_++;
     TRY(output_.Add(tracedata::TraceThread{.index = at->second.index,
                                            .pid = header.pid,

@@ -52,7 +52,7 @@ class ChunkCollector {
  private:
   struct ThreadState {
     uint32_t index = 0;
-    uint32_t next_sequence = 0;
+    bool has_first = false;  // its chunk 0 was taken
   };
 
   void Work();
