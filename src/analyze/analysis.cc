@@ -1,6 +1,7 @@
 #include "analyze/analysis.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "analyze/chain_builder.h"
@@ -58,6 +59,13 @@ struct Analysis::State : public perfdata::TimedSink {
   Status Process(const perfdata::TimedRecord& record);
   Status ProcessQueue();
   Status OnSample(const perfdata::TimedRecord& record);
+  Status OnReadSample(const perfdata::TimedRecord& record);
+  // `counted`: what it is of, and how often that happened, if the record is another event's sample.
+  struct Counted {
+    uint32_t event = 0;
+    uint64_t count = 0;
+  };
+  Status TakeSample(const perfdata::TimedRecord& record, std::optional<Counted> counted);
   Status ShowRecord(const perfdata::TimedRecord& record);
   void OnDeferredChain(const perfdata::TimedRecord& record);
   void OnLost(const perfdata::TimedRecord& record);
@@ -92,6 +100,8 @@ struct Analysis::State : public perfdata::TimedSink {
   UnwindMapsCache maps;
   std::vector<std::unique_ptr<ChainBuilder>> builders;  // by worker
   DeferredQueue deferred;
+  perfdata::Sample read_sample;
+  std::unordered_map<uint64_t, uint64_t> last_counts;  // by id, of the sample before
   AnalysisResult result;
   Delivery delivery;
 
@@ -171,11 +181,45 @@ Status Analysis::State::OnSample(const perfdata::TimedRecord& record) {
     counters.Add("analyze.sample_without_event");
     return {};
   }
+  constexpr uint64_t kIdentified = perfdata::kReadId;
+  const perfdata::Attr& attr = events[*record.event].attr;
+  const bool reads =
+      (attr.sample_type & perfdata::kSampleRead) != 0 && (attr.read_format & kIdentified) != 0;
+  return reads ? OnReadSample(record) : TakeSample(record, std::nullopt);
+}
+
+// A sample of an event with S (leader sampling) stands for one of each event in its group that
+// happened since the sample before, with as many as its count has grown by. So perf shows them.
+Status Analysis::State::OnReadSample(const perfdata::TimedRecord& record) {
+  const perfdata::EventTable& table = reader.events();
+  const perfdata::Attr& attr = table.events()[*record.event].attr;
+  if (!perfdata::DecodeSample(record.raw, attr, reader.endian(), read_sample)) {
+    counters.Add("analyze.bad_sample");
+    return {};
+  }
+  for (const perfdata::ReadValue& value : read_sample.read.values) {
+    const std::optional<uint32_t> event =
+        table.HasId(value.id) ? table.IndexOf(value.id) : std::nullopt;
+    if (!event) {
+      counters.Add("analyze.count_without_event");
+      continue;
+    }
+    const uint64_t before = std::exchange(last_counts[value.id], value.value);
+    if (value.value != before) {
+      TRY(TakeSample(record, Counted{*event, value.value - before}));
+    }
+  }
+  return {};
+}
+
+Status Analysis::State::TakeSample(const perfdata::TimedRecord& record,
+                                   std::optional<Counted> counted) {
+  const auto& events = reader.events().events();
   const bool direct = deferred.empty();
   PendingSample local;
   PendingSample& pending = direct ? batch.samples[batch.size] : local;
-  pending.event = *record.event;
-  const perfdata::Attr& attr = events[pending.event].attr;
+  pending.event = counted ? counted->event : *record.event;
+  const perfdata::Attr& attr = events[*record.event].attr;
   pending.branch_sample_type = attr.branch_sample_type;
   pending.raw = record.raw;
   pending.endian = reader.endian();
@@ -187,6 +231,10 @@ Status Analysis::State::OnSample(const perfdata::TimedRecord& record) {
     return {};
   }
   perfdata::Sample& sample = pending.sample;
+  if (counted) {
+    sample.period = counted->count;
+    sample.present |= perfdata::kSamplePeriod;
+  }
   if (!sample.Has(perfdata::kSampleTid)) sample.pid = sample.tid = kNoId;
   const session::Thread& thread = session.ThreadOf(sample.pid, sample.tid);
   pending.comm = thread.comm_set ? thread.comm : session.strings().Intern(session.CommOf(thread));

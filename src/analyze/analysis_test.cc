@@ -519,6 +519,36 @@ TEST_F(AnalysisTest, WhatASampleCounts) {
   EXPECT_THAT(sink_.periods, ElementsAre(1000, 1, 77));
 }
 
+// Leader sampling: each sample has the counts of the group since it was opened.
+TEST_F(AnalysisTest, ASampleWithCountsStandsForEachEventThatHappened) {
+  std::vector<perfdata::Event> events;
+  for (const uint64_t id : {1, 2}) {
+    events.push_back(MakeEvent(kPlainSample | perfdata::kSamplePeriod | perfdata::kSampleRead, id,
+                               "event" + std::to_string(id)));
+    events.back().attr.read_format = perfdata::kReadId | perfdata::kReadGroup;
+  }
+  for (const bool by_portions : {false, true}) {
+    by_portions_ = by_portions;
+    FakeRecording recording(events);
+    const auto add = [&](uint64_t first, uint64_t second) {
+      perfdata::Sample sample;
+      sample.period = 77;
+      sample.read.values = {{first, 1, 0}, {second, 2, 0}, {5, 99, 0}};
+      recording.Sample(sample);
+    };
+    add(1000, 0);
+    add(2500, 3);
+    add(2500, 10);
+    Run(recording);
+    // Of the first sample no second event, of the last one only that.
+    if (!by_portions) {
+      EXPECT_THAT(sink_.periods, ElementsAre(1000, 1500, 3, 7));
+    }
+    EXPECT_EQ(result_.samples, 4U);
+    EXPECT_EQ(counters_.Get("analyze.count_without_event"), 3U);
+  }
+}
+
 TEST_F(AnalysisTest, EventsWithoutTime) {
   FakeRecording recording({MakeEvent(perfdata::kSampleIp | perfdata::kSampleTid, 1, "e")});
   MapProgram(recording);

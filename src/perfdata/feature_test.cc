@@ -273,7 +273,7 @@ TEST(DescribeFeatures, ShowsEachOne) {
            "  CPU 2: core 1, die 0, socket 0",
            "NUMA node 0: 100 kB, 50 kB free, CPUs 0-3",
            "PMU types: software = 1, cpu = 4",
-           "event group: unnamed, leader 0, 2 members",
+           "group: {cycles,no event 1}",
            "AUX data: 2 records of 50 bytes in all",
            "  L1 Data: 32K, 8 ways, 64 sets, lines of 64 bytes, CPUs 0",
            "samples: from 1.000000001 to 2.500000000 s, 1.499999999 s",

@@ -156,6 +156,25 @@ Lines Describe(Feature, const PmuMappings& body) {
   return {"PMU types:" + text};
 }
 
+// "group: {cpu-clock,page-faults}", by the names of EVENT_DESC.
+Lines DescribeGroups(const GroupDesc& body, const std::vector<Event>& events) {
+  Lines lines;
+  for (const EventGroup& group : body.groups) {
+    std::string members;
+    for (uint64_t i = 0; i < group.members; ++i) {
+      const uint64_t event = uint64_t{group.leader} + i;
+      if (i != 0) members += ',';
+      if (event >= events.size()) {
+        members += fmt::format("no event {}", event);
+        break;
+      }
+      members += events[event].name;
+    }
+    lines.push_back(fmt::format("group: {}{{{}}}", group.name, members));
+  }
+  return lines;
+}
+
 Lines Describe(Feature, const GroupDesc& body) {
   Lines lines;
   for (const EventGroup& group : body.groups) {
@@ -415,7 +434,15 @@ std::vector<std::string> DescribeFeatures(const Features& features, Endian endia
   const uint32_t nr_cpus = features.nr_cpus ? features.nr_cpus->second : 0;
   Lines lines;
   for (const auto& [feature, bytes] : features.raw) {
-    Lines more = DescribeFeature(feature, bytes, endian, nr_cpus);
+    Lines more;
+    const auto groups = feature == static_cast<uint32_t>(Feature::kGroupDesc)
+                            ? DecodeFeatureAs<GroupDesc>(bytes, endian)
+                            : std::nullopt;
+    if (groups && !groups->groups.empty() && !features.event_desc.empty()) {
+      more = DescribeGroups(*groups, features.event_desc);
+    } else {
+      more = DescribeFeature(feature, bytes, endian, nr_cpus);
+    }
     lines.insert(lines.end(), std::make_move_iterator(more.begin()),
                  std::make_move_iterator(more.end()));
   }

@@ -44,6 +44,7 @@ std::vector<uint8_t> MakeRecord(const perfdata::Attr& attr, uint64_t size, uint6
   sample.stack_user = stack;
   sample.stack_user_size = size;
   sample.weight = 99;
+  sample.read.values = {{1, 7, 0}, {2, 8, 0}};
   return perfdata::EncodeSample(sample, 2, attr, kNativeEndian).value();
 }
 
@@ -76,6 +77,22 @@ TEST(AppendTrimmed, CutsWhatWasNotFilledAndNothingElse) {
     // It was not cut by the dump's size, and must not look so.
     EXPECT_LT(sample.stack_user.size(), sample.stack_user_size);
     EXPECT_LE(out.size(), record.size() - 8192 + valid + 24);
+  }
+}
+
+TEST(AppendTrimmed, CountsBeforeTheStackAreSteppedOver) {
+  perfdata::Attr attr = StackAttr();
+  attr.sample_type |= perfdata::kSampleRead;
+  for (uint64_t format = 0; format < 32; ++format) {
+    attr.read_format = format;
+    const auto record = MakeRecord(attr, 8192, 100, 2);
+    std::vector<uint8_t> out;
+    AppendTrimmed(record, attr, out);
+    EXPECT_LT(out.size() + 8000, record.size()) << format;
+    const perfdata::Sample sample = Decode(out, attr);
+    EXPECT_EQ(sample.stack_user.size(), 100u) << format;
+    EXPECT_EQ(sample.read.values[0].value, 1u) << format;
+    EXPECT_EQ(sample.weight, 99u) << format;
   }
 }
 
