@@ -19,6 +19,7 @@ import tempfile
 # Functions of the C library are patched too, beside the program's own.
 ALSO = {"libc_calls": ["malloc@libc", "free@libc", "clock_gettime@libc", "getpid@libc"],
         "sleeps": ["nanosleep@libc", "poll@libc", "epoll_wait@libc", "select@libc"]}
+ENDED_BEFORE = 76
 LINK = {"static": ["-static"], "static_pie": ["-static-pie"], "stripped": ["-s"]}
 # (program, how it is linked); "" is as usual.
 EXTRA = [("hot_leaf", "static"), ("hot_leaf", "static_pie"), ("hot_leaf", "stripped"),
@@ -83,14 +84,19 @@ def main():
             # A stripped program has no names of its own.
             own = ["malloc@libc", "free@libc", "*sleep@libc"] if link == "stripped" else ["."]
             patterns = [f"--pattern={p}" for p in own + ALSO.get(name, [])]
-            result = subprocess.run(
-                [options.toggler, f"--toggles={options.toggles}", *patterns,
-                 f"--trace={os.path.join(folder, 'trace')}", "--", binary,
-                 str(options.seconds), *threads],
-                capture_output=True, text=True, env=environment, timeout=600)
+            result = None
+            # On a busy machine the program may be over before it is attached to.
+            for seconds in (options.seconds, 4 * options.seconds):
+                if result is not None and result.returncode != ENDED_BEFORE:
+                    break
+                result = subprocess.run(
+                    [options.toggler, f"--toggles={options.toggles}", *patterns,
+                     f"--trace={os.path.join(folder, 'trace')}", "--", binary,
+                     str(seconds), *threads],
+                    capture_output=True, text=True, env=environment, timeout=600)
             label = " ".join(filter(None, [name, link, pair[0], level, "cf" if protection == "full"
                                            else ""]))
-            if result.returncode == 77:
+            if result.returncode in (77, ENDED_BEFORE):
                 skipped += 1
                 print(f"{label}: skipped: {result.stderr.strip()}")
             elif result.returncode == 0:

@@ -33,6 +33,7 @@ namespace {
 
 using tracer::TraceSession;
 
+constexpr int kEndedBefore = 76;  // the program, before it was attached to
 constexpr auto kBeforeAttach = std::chrono::milliseconds(200);
 constexpr auto kBetweenLooks = std::chrono::milliseconds(10);
 
@@ -183,7 +184,10 @@ int Toggle(const Options& options, Executor& executor) {
   if (!session) {
     // What cannot be tried here ends early, and says so.
     const int code = WaitFor(pid);
-    return code == 77 ? code : Complain(session.error().ToString());
+    if (code == 77) return code;
+    (void)Complain(session.error().ToString());
+    if (code != 0) return Complain(fmt::format("the program ended with {}", code));
+    return session.error().kind == ErrorKind::kNotFound ? kEndedBefore : 1;
   }
   const size_t patched = (*session)->begun_with().patched;
   const auto toggles = ToggleAll(**session, options);

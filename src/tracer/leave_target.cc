@@ -25,64 +25,86 @@ bool Contains(std::span<const patch::AddressRange> ranges, Avma at) {
 }
 
 // The true return address that a word on the stack stands for; the word itself if that is none of
-// ours. Of a chain of tail calls each word leads to the one before.
-uint64_t TrueReturnAddress(uint64_t word, std::span<const OpenCall> calls) {
-  for (size_t i = 0; i <= calls.size(); ++i) {
-    const auto call = std::ranges::find_if(calls, [word](const OpenCall& candidate) {
-      return candidate.return_point == word && candidate.return_point != 0;
-    });
-    if (call == calls.end()) return word;
-    word = call->return_address;
+// ours. Of a chain of tail calls each word leads to the one before, which is older.
+uint64_t TrueReturnAddress(uint64_t word, std::vector<OpenCall>& calls) {
+  std::ranges::sort(calls, std::ranges::greater(), &OpenCall::start);
+  for (const OpenCall& call : calls) {
+    if (call.return_point == word && word != 0) word = call.return_address;
   }
   return word;
 }
 
-class ThreadLeaver {
- public:
-  ThreadLeaver(Target& target, const ThreadSlot& slot, Avma at) : target_(target), slot_(slot) {
-    const uint64_t first = at.value + offsetof(ThreadSlot, calls);
-    const uint64_t top = std::clamp<uint64_t>(slot.top, first, first + sizeof(slot.calls));
-    // calls[0] is a sentinel.
-    for (uint64_t i = 1; i < (top - first) / sizeof(OpenCall); ++i) {
-      if (slot.calls[i].place != 0) open_.push_back(slot.calls[i]);
-    }
-    all_ = open_;
-    constexpr uint64_t kNoneAnyMore = 1;
-    for (const OpenCall& call : slot.parked) {
-      if (call.place > kNoneAnyMore) all_.push_back(call);
-    }
-  }
-
-  [[nodiscard]] size_t PutBack() {
-    std::map<uint64_t, std::vector<OpenCall>> by_place;
-    for (const OpenCall& call : all_) by_place[call.place].push_back(call);
-    size_t count = 0;
-    for (const auto& [place, calls] : by_place) {
-      // A stack that was freed, or a word that was used again: nobody returns through it.
-      const auto word = target_.ReadObject<uint64_t>(Avma(place));
-      if (!word) continue;
-      const uint64_t to = TrueReturnAddress(*word, calls);
-      if (to == *word) continue;
-      if (target_.WriteObject(Avma(place), to)) ++count;
-    }
-    return count;
-  }
-
-  // Entries of what the trace does not know of.
-  void AppendOpen(std::vector<uint32_t>& words) const {
-    for (const OpenCall& call : open_) {
-      if ((call.function & (tracedata::kAnnounced | tracedata::kLeftBit)) != 0) continue;
-      if (call.start < slot_.base || call.start - slot_.base > UINT32_MAX) continue;
-      words.push_back(tracedata::EventHead(tracedata::EventKind::kEntry, call.function));
-      words.push_back(static_cast<uint32_t>(call.start - slot_.base));
-    }
-  }
-
- private:
-  Target& target_;
-  const ThreadSlot& slot_;
-  std::vector<OpenCall> open_, all_;
+// What a slot holds, of a thread that may have ended.
+struct SlotCalls {
+  uint32_t tid = 0;
+  uint64_t base = 0;
+  bool busy = false;
+  std::vector<OpenCall> open, parked;
 };
+
+Result<SlotCalls> ReadCalls(const Target& target, Avma at) {
+  auto slot = std::make_unique<ThreadSlot>();
+  TRY(target.Read(at, {reinterpret_cast<uint8_t*>(slot.get()), sizeof(ThreadSlot)}));
+  SlotCalls calls{
+      .tid = slot->tid, .base = slot->base, .busy = slot->busy != 0, .open = {}, .parked = {}};
+  const uint64_t first = at.value + offsetof(ThreadSlot, calls);
+  const uint64_t top = std::clamp<uint64_t>(slot->top, first, first + sizeof(slot->calls));
+  // calls[0] is a sentinel.
+  for (uint64_t i = 1; i < (top - first) / sizeof(OpenCall); ++i) {
+    if (slot->calls[i].place != 0) calls.open.push_back(slot->calls[i]);
+  }
+  constexpr uint64_t kNoneAnyMore = 1;
+  for (const OpenCall& call : slot->parked) {
+    if (call.place > kNoneAnyMore) calls.parked.push_back(call);
+  }
+  return calls;
+}
+
+// Puts back what the words of the stacks stand for: of calls with one place, the newest whose
+// stub's address is there.
+size_t PutBack(Target& target, const std::vector<OpenCall>& all) {
+  std::map<uint64_t, std::vector<OpenCall>> by_place;
+  for (const OpenCall& call : all) by_place[call.place].push_back(call);
+  size_t count = 0;
+  for (auto& [place, calls] : by_place) {
+    // A stack that was freed, or a word that was used again: nobody returns through it.
+    const auto word = target.ReadObject<uint64_t>(Avma(place));
+    if (!word) continue;
+    const uint64_t to = TrueReturnAddress(*word, calls);
+    if (to == *word) continue;
+    if (target.WriteObject(Avma(place), to)) ++count;
+  }
+  return count;
+}
+
+// Entries of what the trace does not know of.
+void AppendOpen(const SlotCalls& slot, std::vector<uint32_t>& words) {
+  for (const OpenCall& call : slot.open) {
+    if ((call.function & (tracedata::kAnnounced | tracedata::kLeftBit)) != 0) continue;
+    if (call.start < slot.base || call.start - slot.base > UINT32_MAX) continue;
+    words.push_back(tracedata::EventHead(tracedata::EventKind::kEntry, call.function));
+    words.push_back(static_cast<uint32_t>(call.start - slot.base));
+  }
+}
+
+struct HeldThreads {
+  std::set<uint32_t> alive;   // as they see themselves
+  std::set<uint32_t> inside;  // in the agent, a stub or a copy of an original, now or when a signal
+                              // handler returns
+};
+Result<HeldThreads> LookAtThreads(Target& target, std::span<const patch::AddressRange> code) {
+  TRY_ASSIGN(const std::vector<ThreadPosition> positions, FindPositions(target));
+  HeldThreads held;
+  std::vector<uint32_t> own_ids;
+  for (const os::StoppedProcess::Thread& thread : target.threads().threads()) {
+    own_ids.push_back(OwnId(thread.pid, thread.tid));
+    held.alive.insert(own_ids.back());
+  }
+  for (const ThreadPosition& position : positions) {
+    if (Contains(code, position.position.ip)) held.inside.insert(own_ids[position.thread]);
+  }
+  return held;
+}
 
 }  // namespace
 
@@ -110,32 +132,24 @@ Result<LeaveOutcome> PutReturnAddressesBack(Target& target, const AgentPlace& ag
   TRY_ASSIGN(const auto used,
              target.ReadObject<uint32_t>(control + offsetof(AgentControl, slots_used)));
   TRY_ASSIGN(const auto pid, target.ReadObject<uint32_t>(control + offsetof(AgentControl, pid)));
-  // Who is in the agent, a stub or a copy of an original, or will be when a signal handler returns.
-  std::set<uint32_t> inside, alive;
-  TRY_ASSIGN(const std::vector<ThreadPosition> positions, FindPositions(target));
-  const auto threads = target.threads().threads();
-  std::vector<uint32_t> own_ids;
-  for (const os::StoppedProcess::Thread& thread : threads) {
-    own_ids.push_back(OwnId(thread.pid, thread.tid));
-    alive.insert(own_ids.back());
-  }
-  for (const ThreadPosition& position : positions) {
-    if (Contains(code, position.position.ip)) inside.insert(own_ids[position.thread]);
-  }
-  LeaveOutcome outcome;
-  auto slot = std::make_unique<ThreadSlot>();
+  TRY_ASSIGN(HeldThreads held, LookAtThreads(target, code));
+  std::vector<OpenCall> running, others;
   for (uint32_t i = 0; i < std::min(used, tracedata::kThreadSlots); ++i) {
-    const std::span<uint8_t> bytes(reinterpret_cast<uint8_t*>(slot.get()), sizeof(ThreadSlot));
-    TRY(target.Read(agent.slot(i), bytes));
-    if (slot->tid == 0 || !alive.contains(slot->tid)) continue;
-    ThreadLeaver leaver(target, *slot, agent.slot(i));
-    if (slot->busy != 0 || inside.contains(slot->tid)) {
-      ++outcome.busy;
-      continue;
-    }
-    outcome.put_back += leaver.PutBack();
-    if (const std::pair key(pid, slot->tid); !open.contains(key)) leaver.AppendOpen(open[key]);
+    TRY_ASSIGN(const SlotCalls slot, ReadCalls(target, agent.slot(i)));
+    const bool is_alive = held.alive.contains(slot.tid);
+    if (is_alive && slot.busy) held.inside.insert(slot.tid);
+    // What was begun in a thread that has ended may be a fiber's that another thread goes on with.
+    auto& open_calls = is_alive && !held.inside.contains(slot.tid) ? running : others;
+    open_calls.insert(open_calls.end(), slot.open.begin(), slot.open.end());
+    others.insert(others.end(), slot.parked.begin(), slot.parked.end());
+    if (!is_alive || held.inside.contains(slot.tid)) continue;
+    if (const std::pair key(pid, slot.tid); !open.contains(key)) AppendOpen(slot, open[key]);
   }
+  LeaveOutcome outcome{.put_back = 0, .busy = held.inside.size()};
+  // A stack that was used again may have, for one word, an old call in one slot and a new one in
+  // another: which of them counts can be told when nobody is about to add one.
+  if (outcome.busy == 0) running.insert(running.end(), others.begin(), others.end());
+  outcome.put_back = PutBack(target, running);
   return outcome;
 }
 

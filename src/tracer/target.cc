@@ -136,7 +136,12 @@ Status Target::Read(Avma at, std::span<uint8_t> out) const {
     const ssize_t got = pread(memory_.get(), out.data() + done, out.size() - done,
                               static_cast<off_t>(at.value + done));
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) {
+    // The kernel's way to say that the memory is nobody's any more.
+    if (got == 0) {
+      return Fail(ErrorKind::kNotFound,
+                  fmt::format("process {} has ended, or runs another program now", pid_));
+    }
+    if (got < 0) {
       return Fail(ErrorKind::kNotFound,
                   fmt::format("process {}: nothing is mapped at {:#x}", pid_, at.value + done));
     }
