@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -96,8 +97,8 @@ std::vector<tracer::PatternChoice> Patterns(const Options& options, tracer::Choi
 
 // What a trace holds of each function, by name.
 struct Counted {
-  std::map<std::string, uint64_t, std::less<>> calls;
-  bool complete = true;  // nothing is said to be lost
+  std::map<std::string, uint64_t, std::less<>> calls;  // of those that could be recorded
+  bool complete = true;                                // nothing is said to be lost
   std::string damage;
 };
 
@@ -107,6 +108,10 @@ Result<Counted> CountCalls(const std::string& folder) {
   TRY_ASSIGN(const auto source, tracedata::OpenTrace(std::move(calls), std::move(facts)));
   Counted counted;
   std::map<uint32_t, uint64_t> by_row;
+  std::set<uint32_t> patched;  // ids
+  for (const tracedata::PatchEvent& event : source->tables().patches) {
+    if (event.action == tracedata::PatchEvent::Action::kPatched) patched.insert(event.function);
+  }
   for (size_t thread = 0; thread < source->tables().threads.size(); ++thread) {
     const auto events = source->CallsOf(thread);
     while (true) {
@@ -121,6 +126,9 @@ Result<Counted> CountCalls(const std::string& folder) {
   for (const auto& [row, count] : by_row) {
     counted.calls[symbolize::Demangle(source->tables().functions[row].name)] += count;
   }
+  for (const tracedata::TraceFunction& function : source->tables().functions) {
+    if (patched.contains(function.id)) counted.calls[function.name] += 0;
+  }
   if (!source->tables().losses.empty()) counted.complete = false;
   counted.damage = source->damage();
   return counted;
@@ -133,7 +141,11 @@ int CompareCounts(const std::string& output, const Counted& counted, bool from_s
   uint64_t made = 0;
   while (lines >> word >> function >> made) {
     const auto found = counted.calls.find(function);
-    const uint64_t recorded = found == counted.calls.end() ? 0 : found->second;
+    if (found == counted.calls.end()) {
+      fmt::print("{} cannot be patched; ", function);
+      continue;
+    }
+    const uint64_t recorded = found->second;
     if (recorded > made || (from_start && counted.complete && recorded < made)) {
       return Complain(fmt::format("{}: {} calls made, {} recorded", function, made, recorded));
     }
@@ -196,9 +208,10 @@ int Toggle(const Options& options, Executor& executor) {
   const int exit_code = WaitFor(pid);
   if (!toggles) return Complain(toggles.error().ToString());
   if (!summary) return Complain(summary.error().ToString());
-  if (!end && (!summary->detached || summary->modified != 0)) {
-    return Complain(fmt::format("not left as it was: detached {}, {} sites differ",
-                                summary->detached, summary->modified));
+  if (summary->end == tracer::TraceEnd::kRequest &&
+      (!summary->detached || summary->modified != 0)) {
+    return Complain(fmt::format("not left as it was: {} threads busy, {} sites differ",
+                                summary->busy, summary->modified));
   }
   const int code = CheckEnd(options, exit_code, /*from_start=*/false);
   if (code == 0) {

@@ -163,6 +163,16 @@ Status Target::Write(Avma at, ByteView bytes) const {
                                           at.value, strerror(error)));
 }
 
+bool Target::MemoryIsGone() const {
+  // What is mapped nowhere is an error where there is a memory at all.
+  uint8_t byte = 0;
+  ssize_t got = 0;
+  do {
+    got = pread(memory_.get(), &byte, 1, 0);
+  } while (got < 0 && errno == EINTR);
+  return got == 0;
+}
+
 Status Target::Hold() {
   if (holders_ == 0) {
     TRY_ASSIGN(held_, os::StoppedProcess::Stop(pid_, kPatience));

@@ -43,6 +43,10 @@ class Target {
     return Write(at, {reinterpret_cast<const uint8_t*>(&value), sizeof(value)});
   }
 
+  // Whether the memory that was opened is nobody's any more: the process has ended, is about to, or
+  // runs another program.
+  [[nodiscard]] bool MemoryIsGone() const;
+
   // Holds all threads until LetGo has been called as often. Holding what is held costs nothing.
   Status Hold();
   Status LetGo();

@@ -27,6 +27,9 @@ constexpr int kLeaveTries = 200;
 constexpr auto kLeavePause = 2ms;
 // How long a process that has no memory any more takes to end.
 constexpr auto kEndPatience = 1000ms;
+// The same for a program that is at its very start when it is attached to.
+constexpr int kStartTries = 50;
+constexpr auto kStartPause = 2ms;
 
 }  // namespace
 
@@ -36,6 +39,12 @@ Result<std::unique_ptr<TraceSession>> TraceSession::Begin(TraceOptions options,
   Status begun = session->Open(executor);
   if (begun) begun = session->Prepare();
   if (begun) return session;
+  // What failed then is only a consequence.
+  if (const char* how = session->EndedMeanwhile()) {
+    begun = Fail(ErrorKind::kNotFound,
+                 fmt::format("process {} {} while it was being prepared for tracing",
+                             session->target_->pid(), how));
+  }
   if (session->child_ != nullptr) {
     session->child_->Signal(SIGKILL);
     session->child_->Wait(/*block=*/true);
@@ -64,7 +73,24 @@ Status TraceSession::Open(Executor& executor) {
   return functions_->Check(options_.patterns);
 }
 
+// A program that was executed just now has a thread pointer soon.
+Status TraceSession::AwaitThreadPointer() {
+  for (int i = 0; i < kStartTries; ++i) {
+    {
+      TRY_ASSIGN(const Holding holding, Holding::Of(*target_));
+      const bool is_early = std::ranges::any_of(
+          target_->threads().threads(), [this](const os::StoppedProcess::Thread& thread) {
+            return thread.pid == target_->pid() && thread.thread_pointer.value == 0;
+          });
+      if (!is_early) return {};
+    }
+    std::this_thread::sleep_for(kStartPause);
+  }
+  return {};  // that it has none is said when it is needed
+}
+
 Status TraceSession::Prepare() {
+  if (!entry_) TRY(AwaitThreadPointer());
   {
     TRY_ASSIGN(const Holding holding, Holding::Of(*target_));
     TRY_ASSIGN(agent_, InstalledAgent::Install(
@@ -113,12 +139,18 @@ bool TraceSession::IsGone(std::chrono::milliseconds patience) const {
 
 std::optional<TraceEnd> TraceSession::Ended() {
   if (IsGone(0ms)) return TraceEnd::kProgramEnded;
-  if (target_->ReadObject<uint64_t>(agent_->place().control())) return std::nullopt;
+  if (!target_->MemoryIsGone()) return std::nullopt;
   // The memory that was opened is the old program's; or it is about to end, and has none any more.
   const auto maps = os::ReadProcMaps(target_->pid());
   if (maps && !maps->empty()) return TraceEnd::kExecuted;
   (void)IsGone(kEndPatience);
   return TraceEnd::kProgramEnded;
+}
+
+const char* TraceSession::EndedMeanwhile() {
+  const std::optional<TraceEnd> end = target_ == nullptr ? std::nullopt : Ended();
+  if (!end) return nullptr;
+  return end == TraceEnd::kExecuted ? "executed another program" : "ended";
 }
 
 Status TraceSession::Tend() {

@@ -93,8 +93,11 @@ class TraceSession {
  private:
   explicit TraceSession(TraceOptions options) : options_(std::move(options)) {}
   Status Open(Executor& executor);
+  Status AwaitThreadPointer();
   Status Prepare();
   [[nodiscard]] bool IsGone(std::chrono::milliseconds patience) const;
+  // For a trace that could not begin: how the program came to its end, null if it goes on.
+  [[nodiscard]] const char* EndedMeanwhile();
   Status WriteFirstFacts();
   Status Leave(OpenCallWords& open);
   Status Collect(const OpenCallWords& open);
