@@ -57,7 +57,30 @@ constexpr std::array kUnfit = std::to_array<UnfitName>({
     {"dlvsym", kLooksAtCaller},
     {"dlopen", kLooksAtCaller},
     {"dlmopen", kLooksAtCaller},
+    {"dl_iterate_phdr", kLooksAtCaller},
+    {"_dl_iterate_phdr", kLooksAtCaller},
+    {"__dl_iterate_phdr", kLooksAtCaller},
+    // What LLVM's unwinder and libunwind begin with: where they were called from, and the registers
+    // there.
+    {"unw_getcontext", kLooksAtCaller},
+    {"__unw_getcontext", kLooksAtCaller},
+    {"_Ux86_64_getcontext", kLooksAtCaller},
+    {"_x86_64_getcontext", kLooksAtCaller},
+    // They take all registers from a context, and go on there.
+    {"__libunwind_Registers_x86_64_jumpto", kNotCalled},
+    {"_Ux86_64_setcontext", kNotCalled},
+    {"_x86_64_setcontext", kNotCalled},
+    {"__morestack", kNotCalled},
+    {"__morestack_non_split", kNotCalled},
 });
+
+// A copy that a compiler made for some of the callers does what the function does.
+std::string_view WithoutCopy(std::string_view name) {
+  for (const std::string_view mark : {".constprop.", ".isra.", ".part.", ".lto_priv."}) {
+    name = name.substr(0, name.find(mark));
+  }
+  return name;
+}
 
 // V8 (Node.js, Chromium) walks the frames of JavaScript itself, to collect garbage and to throw. It
 // takes a frame's code from its return address, and ends the program where that is not its own.
@@ -82,7 +105,7 @@ const char* WhyUnfitForV8(std::string_view name) {
 }  // namespace
 
 const char* WhyUnfitName(std::string_view name) {
-  const auto* const at = std::ranges::find(kUnfit, name, &UnfitName::name);
+  const auto* const at = std::ranges::find(kUnfit, WithoutCopy(name), &UnfitName::name);
   return at != kUnfit.end() ? at->why : WhyUnfitForV8(name);
 }
 
