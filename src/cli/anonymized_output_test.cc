@@ -91,7 +91,11 @@ TEST(VerdictText, SaysWhatWhereAndHowOften) {
       "(e) hidden text: between records at 0x8+0x0: \"x\"\n";
   EXPECT_EQ(VerdictText(verdict, "out.data", Level::kAddresses),
             two + "out.data: not clean at --addresses: 5 found\n");
-  for (int i = 0; i < 20; ++i) verdict.groups.push_back({{FindingKind::kText, "X", "f"}, 3});
+  anonymize::FindingGroup group = {.first = {}, .count = 3};
+  group.first.kind = FindingKind::kText;
+  group.first.record = "X";
+  group.first.field = "f";
+  for (int i = 0; i < 20; ++i) verdict.groups.push_back(group);
   verdict.found = 65;
   const std::string text = VerdictText(verdict, "out.data", Level::kAddresses);
   EXPECT_TRUE(text.starts_with(two));
