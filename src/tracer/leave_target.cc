@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 
+#include "agent/stub.h"
 #include "tracedata/call_event.h"
 #include "tracer/target_process.h"
 
@@ -107,6 +108,10 @@ Result<HeldThreads> LookAtThreads(Target& target, std::span<const patch::Address
 }
 
 }  // namespace
+
+bool RecordsCalls(const patch::Site& site) {
+  return site.out_of_line - site.stub != agent::StubHeadLength(agent::StubKind::kBeforeUnwind);
+}
 
 Result<std::vector<patch::AddressRange>> AgentCodeRanges(const Target& target,
                                                          const AgentPlace& agent,

@@ -9,6 +9,7 @@
 #include <set>
 #include <string_view>
 
+#include "tracer/leave_target.h"
 #include "tracer/near_names.h"
 #include "tracer/unfit_function.h"
 
@@ -442,10 +443,11 @@ Result<PatchCounts> PatchedFunctions::Retry() {
   return counts;
 }
 
-Result<PatchCounts> PatchedFunctions::UnpatchAll() {
+Result<PatchCounts> PatchedFunctions::UnpatchAll(Which which) {
   PatchCounts counts;
   std::vector<size_t> sites;
   for (size_t i = 0; i < sites_.size(); ++i) {
+    if (RecordsCalls(sites_.site(i)) != (which == Which::kRecording)) continue;
     if (sites_.state(i) != patch::SiteState::kOriginal) sites.push_back(i);
   }
   Take(sites_.Unpatch(sites, process_->process(), patch::SwitchMode::kStopped), counts);

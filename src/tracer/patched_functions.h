@@ -61,9 +61,11 @@ class PatchedFunctions {
   Result<PatchCounts> Apply(std::span<const PatternChoice> patterns);
   // Another try for what threads stood in the way of.
   Result<PatchCounts> Retry();
-  // Unpatches all, those that walk stacks too. Call it again while it says that some are left.
-  Result<PatchCounts> UnpatchAll();
-  // Sites whose memory does not hold what the file has. After UnpatchAll there should be none.
+  // Unpatches all that record, or (when no return address is hijacked any more) those that walk
+  // stacks. Call it again while it says that some are left.
+  enum class Which : uint8_t { kRecording, kStackWalkers };
+  Result<PatchCounts> UnpatchAll(Which which);
+  // Sites whose memory does not hold what the file has. Afterwards there should be none.
   [[nodiscard]] size_t CountModified() const;
 
   // Sites whose memory holds what neither the file nor we have.

@@ -18,14 +18,26 @@ Status RecoverOnce(Target& target, const AgentPlace& agent, const std::vector<pa
                    patch::SiteSet& set, OpenCallWords& open, RecoverOutcome& outcome) {
   TRY_ASSIGN(const Holding held, Holding::Of(target));
   TargetProcess process(target, agent);
-  const patch::Outcome done = set.Recover(process.process(), patch::SwitchMode::kStopped);
-  outcome.restored = set.Count(patch::SiteState::kOriginal);
-  outcome.gone = set.Count(patch::SiteState::kGone);
-  if (done.error) return Fail(*done.error);
+  // The journal is to hold all of them still, should this process die as well.
+  std::vector<const patch::Site*> all;
+  for (size_t i = 0; i < set.size(); ++i) all.push_back(&set.site(i));
+  TRY(process.process().journal->Keep(all));
+  const auto unpatch = [&](bool recording) -> Status {
+    std::vector<size_t> which;
+    for (size_t i = 0; i < set.size(); ++i) {
+      if (RecordsCalls(set.site(i)) == recording) which.push_back(i);
+    }
+    const auto done = set.Unpatch(which, process.process(), patch::SwitchMode::kStopped);
+    return done.error ? Fail(*done.error) : Status();
+  };
+  TRY(unpatch(/*recording=*/true));
   TRY_ASSIGN(const auto code, AgentCodeRanges(target, agent, sites));
   TRY_ASSIGN(const LeaveOutcome left, PutReturnAddressesBack(target, agent, code, open));
   outcome.put_back += left.put_back;
   outcome.busy = left.busy;
+  if (left.busy == 0) TRY(unpatch(/*recording=*/false));
+  outcome.restored = set.Count(patch::SiteState::kOriginal);
+  outcome.gone = set.Count(patch::SiteState::kGone);
   outcome.left = left.busy == 0 && outcome.restored + outcome.gone == sites.size();
   return outcome.left ? MarkLeft(target, agent) : Status();
 }

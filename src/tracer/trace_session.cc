@@ -168,8 +168,11 @@ Result<PatchCounts> TraceSession::Apply(std::span<const PatternChoice> patterns)
 // One moment of holding: code as it was, then what is left on stacks.
 Status TraceSession::LeaveOnce(OpenCallWords& open, LeaveOutcome& outcome) {
   TRY_ASSIGN(const Holding held, Holding::Of(*target_));
-  TRY_ASSIGN(const PatchCounts counts, functions_->UnpatchAll());
-  if (!counts.error.empty()) return Fail(ErrorKind::kIo, counts.error);
+  const auto unpatch = [this](PatchedFunctions::Which which) -> Status {
+    TRY_ASSIGN(const PatchCounts counts, functions_->UnpatchAll(which));
+    return counts.error.empty() ? Status() : Fail(ErrorKind::kIo, counts.error);
+  };
+  TRY(unpatch(PatchedFunctions::Which::kRecording));
   std::vector<patch::Site> sites;
   for (size_t i = 0; i < functions_->sites().size(); ++i) {
     sites.push_back(functions_->sites().site(i));
@@ -178,6 +181,7 @@ Status TraceSession::LeaveOnce(OpenCallWords& open, LeaveOutcome& outcome) {
   TRY_ASSIGN(outcome, PutReturnAddressesBack(*target_, agent_->place(), code, open));
   summary_.put_back += outcome.put_back;
   if (outcome.busy != 0) return {};
+  TRY(unpatch(PatchedFunctions::Which::kStackWalkers));
   return MarkLeft(*target_, agent_->place());
 }
 
