@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 namespace stackreel::anonymize {
@@ -20,8 +21,53 @@ std::string TextOf(const ComparedFrame& frame) {
 
 }  // namespace
 
+namespace {
+
+// Up to the first run of hex digits that is long enough for an address; that run is dropped.
+std::string_view TakeUpToAddress(std::string_view& text, bool& has_address) {
+  constexpr size_t kLeastDigits = 8;
+  size_t digits = 0;
+  for (size_t i = 0; i <= text.size(); ++i) {
+    if (i < text.size() && std::isxdigit(static_cast<unsigned char>(text[i])) != 0) {
+      ++digits;
+      continue;
+    }
+    if (digits >= kLeastDigits) {
+      const std::string_view before = text.substr(0, i - digits);
+      text.remove_prefix(i);
+      has_address = true;
+      return before;
+    }
+    digits = 0;
+  }
+  has_address = false;
+  return std::exchange(text, {});
+}
+
+// A text in which an address stood, in hex or as its very bytes, is not the same afterwards.
+bool MayBeScrubbed(std::string_view in, std::string_view out) {
+  const bool is_blotted =
+      in.size() == out.size() && std::ranges::equal(in, out, [](char before, char after) {
+        return before == after || after == '?';
+      });
+  if (is_blotted) return true;
+  while (true) {
+    bool in_has = false;
+    bool out_has = false;
+    if (TakeUpToAddress(in, in_has) != TakeUpToAddress(out, out_has) || in_has != out_has) {
+      return false;
+    }
+    if (!in_has) return true;
+  }
+}
+
+}  // namespace
+
 bool NamePairs::AreSame(std::string_view in, std::string_view out) {
-  if (!renamed_) return in == out;
+  if (!renamed_) {
+    if (in == out) return true;
+    if (!MayBeScrubbed(in, out)) return false;
+  }
   const std::string& known_out = out_of_.try_emplace(std::string(in), out).first->second;
   const std::string& known_in = in_of_.try_emplace(std::string(out), in).first->second;
   return known_out == out && known_in == in;

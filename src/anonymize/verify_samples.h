@@ -46,7 +46,8 @@ class SampleDigests {
   std::vector<uint64_t> blocks_;
 };
 
-// Whether names of IN and of OUT correspond one to one; the same, where they are not `renamed`.
+// Whether names of IN and of OUT correspond one to one; the same, where they are not `renamed`, but
+// for addresses that stood in them.
 class NamePairs {
  public:
   explicit NamePairs(bool renamed) : renamed_(renamed) {}

@@ -329,7 +329,7 @@ TEST(StoppedProcess, HoldsChildrenThatShareMemory) {
     return 0;
   });
   bool held_in_vfork = false;
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < 300 || (!held_in_vfork && i < 30'000); ++i) {
     const auto stopped = StopOrDie(program.pid());
     for (const auto& thread : stopped->threads()) held_in_vfork |= thread.awaits_vfork;
     const uint64_t before = SumOfCounts(program.shared());
