@@ -1,6 +1,5 @@
 #include "os/entry_stop.h"
 
-#include <asm/prctl.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +11,9 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <asm/prctl.h>
+#endif
 
 #include <cstring>
 #include <string>

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#if defined(__x86_64__)
 #include <x86intrin.h>
+#endif
 
 #include <algorithm>
 #include <array>
@@ -91,7 +93,13 @@ const char* WhyUnfit(const TargetModule& module, const ModuleFunction& function)
 
 }  // namespace
 
-uint64_t NowTicks() { return __rdtsc(); }
+uint64_t NowTicks() {
+#if defined(__x86_64__)
+  return __rdtsc();
+#else
+  return 0;  // nothing is traced on this CPU
+#endif
+}
 
 PatchedFunctions::PatchedFunctions(Target& target, FactSink facts, Executor& executor)
     : target_(target), facts_(std::move(facts)), executor_(executor) {

@@ -24,19 +24,26 @@ constexpr size_t kMostFrames = 64;
 constexpr std::array<uint8_t, 9> kLongForm = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
 constexpr std::array<uint8_t, 7> kShortForm = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
 
-// From the word that holds the restorer's address. The kernel's ucontext is smaller than glibc's:
-// its mask has 8 bytes.
+// From the word that holds the restorer's address: a ucontext_t as x86-64's kernel makes it,
+// smaller than glibc's, whose mask has 128 bytes (asm/sigcontext.h, asm-generic/ucontext.h).
 constexpr uint64_t kContext = kWord;
-constexpr uint64_t kIpPlace =
-    kContext + offsetof(ucontext_t, uc_mcontext.gregs) + (REG_RIP * sizeof(greg_t));
-constexpr uint64_t kSpPlace =
-    kContext + offsetof(ucontext_t, uc_mcontext.gregs) + (REG_RSP * sizeof(greg_t));
-constexpr uint64_t kSegments =
-    kContext + offsetof(ucontext_t, uc_mcontext.gregs) + (REG_CSGSFS * sizeof(greg_t));
-constexpr uint64_t kMask = kContext + offsetof(ucontext_t, uc_sigmask);
+constexpr uint64_t kRegisters = kContext + 40;  // r8 … r15, rdi, rsi, rbp, rbx, rdx, rax, rcx
+constexpr uint64_t kSpPlace = kRegisters + 15 * kWord;
+constexpr uint64_t kIpPlace = kRegisters + 16 * kWord;
+constexpr uint64_t kSegments = kRegisters + 18 * kWord;
+constexpr uint64_t kMask = kContext + 296;
 constexpr uint64_t kSigInfo = kMask + kWord;
 constexpr uint64_t kFrameSize = kSigInfo + 12;  // as far as si_code
 static_assert(kSigInfo == 312);
+#if defined(__x86_64__)
+static_assert(kIpPlace ==
+              kContext + offsetof(ucontext_t, uc_mcontext.gregs) + (REG_RIP * sizeof(greg_t)));
+static_assert(kSpPlace ==
+              kContext + offsetof(ucontext_t, uc_mcontext.gregs) + (REG_RSP * sizeof(greg_t)));
+static_assert(kSegments ==
+              kContext + offsetof(ucontext_t, uc_mcontext.gregs) + (REG_CSGSFS * sizeof(greg_t)));
+static_assert(kMask == kContext + offsetof(ucontext_t, uc_sigmask));
+#endif
 constexpr uint16_t kUserCode64 = 0x33;
 
 }  // namespace

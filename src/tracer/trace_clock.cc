@@ -3,13 +3,13 @@
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
 #include <algorithm>
 #include <string>
 
 #include "os/file.h"
 #include "os/proc.h"
+#include "tracer/patched_functions.h"
 
 namespace stackreel::tracer {
 
@@ -34,9 +34,9 @@ Moment Now() {
   Moment best;
   uint64_t least = UINT64_MAX;
   for (int i = 0; i < kReadings; ++i) {
-    const uint64_t before = __rdtsc();
+    const uint64_t before = NowTicks();
     const uint64_t time = Nanoseconds(CLOCK_MONOTONIC);
-    const uint64_t after = __rdtsc();
+    const uint64_t after = NowTicks();
     if (after - before >= least) continue;
     least = after - before;
     best = {before + (least / 2), time};
