@@ -74,6 +74,11 @@ class InProcessAgent {
     start->tid_offset = TidOffset();
     start->on_full = on_full;
     start->pool = Address(memory + tracedata::kAgentSize);
+    std::byte* const directory = reinterpret_cast<std::byte*>(start) + tracedata::kControlSize;
+    CheckInTest(madvise(directory, tracedata::kDirectorySize, MADV_WIPEONFORK) == 0, "madvise");
+    std::memcpy(directory + tracedata::kForkMarkOffset, &tracedata::kForkMarked,
+                sizeof(tracedata::kForkMarked));
+    start->fork_mark_set = 1;
     start->recording = 1;
   }
   ~InProcessAgent() {

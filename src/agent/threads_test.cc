@@ -170,6 +170,23 @@ int WaitFor(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -status;
 }
 
+// The lock was held by a thread that the child does not have, before any slot was taken.
+TEST(ThreadsTest, ChildForkedWhileAnotherThreadTakesTheFirstSlot) {
+  InProcessAgent agent;
+  leaf = agent.Call(1, Leaf);
+  agent.control().slot_lock = 1;
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) _exit(leaf(1) == 4 ? 5 : 6);
+  agent.control().slot_lock = 0;
+  // Who waits for the lock takes no signal but this one.
+  int status = -1;
+  for (int i = 0; i < 1000 && waitpid(child, &status, WNOHANG) == 0; ++i) usleep(10'000);
+  kill(child, SIGKILL);
+  ASSERT_TRUE(WIFEXITED(status)) << "it waits for ever";
+  EXPECT_EQ(WEXITSTATUS(status), 5);
+}
+
 TEST(ThreadsTest, ForkedChildGoesOnByItself) {
   InProcessAgent agent;
   leaf = agent.Call(1, Leaf);

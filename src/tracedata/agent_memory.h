@@ -22,7 +22,7 @@
 namespace stackreel::tracedata {
 
 inline constexpr uint64_t kAgentMagic = 0x31746e6761727473;  // "stragnt1"
-inline constexpr uint32_t kAgentVersion = 3;
+inline constexpr uint32_t kAgentVersion = 4;
 
 inline constexpr uint64_t kAgentCodeSize = 64 << 10;
 
@@ -122,7 +122,8 @@ struct AgentControl {
   uint64_t program_trap_flags = 0;
   uint64_t program_trap_mask = 0;
   uint32_t fork_generation = 0;  // the agent raises it in a forked child
-  // 1: the agent has set the fork mark. It does so before it takes the first slot.
+  // 1: whoever put the agent here has set the fork mark, before any thread could come to it: a
+  // child must know itself also where another thread held slot_lock when it was forked.
   std::atomic<uint32_t> fork_mark_set = 0;
   // PoolHeader::freed when a second went by without a free chunk, + 1: nobody waits until it rises.
   std::atomic<uint64_t> gave_up_at = 0;
@@ -133,8 +134,9 @@ struct AgentControl {
 static_assert(sizeof(AgentControl) <= 4096);
 inline constexpr uint64_t kControlSize = 4096;
 // Behind the entries, in a page of its own, lies the fork mark: a uint32_t. The kernel clears mark
-// and directory in a forked child (MADV_WIPEONFORK, set by the agent), which thereby knows that its
-// memory is a copy; a vfork child shares it and finds them as they were.
+// and directory in a forked child (MADV_WIPEONFORK of the whole kDirectorySize; Linux 4.14), which
+// thereby knows that its memory is a copy; a vfork child shares it and finds them as they were.
+inline constexpr uint32_t kForkMarked = 1;
 inline constexpr uint64_t kForkMarkOffset = kDirectoryEntries * sizeof(DirectoryEntry);
 inline constexpr uint64_t kDirectorySize = kForkMarkOffset + 4096;
 inline constexpr uint64_t kSlotsSize = kThreadSlots * sizeof(ThreadSlot);

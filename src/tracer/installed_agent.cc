@@ -202,6 +202,15 @@ class Installer {
     return place_;
   }
 
+  // A kernel that cannot clear it in children (before 4.14) has them go on as their parent.
+  Status SetForkMark() {
+    (void)target_.SystemCall(
+        "madvise", SYS_madvise,
+        {place_.directory().value, tracedata::kDirectorySize, MADV_WIPEONFORK});
+    return target_.WriteObject(place_.directory() + tracedata::kForkMarkOffset,
+                               tracedata::kForkMarked);
+  }
+
   Result<std::unique_ptr<Pool>> MakePool() {
     // Its name stands for a moment where the control block will.
     std::array<uint8_t, sizeof(kPoolName)> name = {};
@@ -263,6 +272,7 @@ Result<std::unique_ptr<InstalledAgent>> InstalledAgent::Install(Target& target,
   std::unique_ptr<InstalledAgent> agent(new InstalledAgent());
   Installer installer(target, options);
   TRY_ASSIGN(agent->place_, installer.Reserve(left));
+  TRY(installer.SetForkMark());
   TRY_ASSIGN(agent->pool_, installer.MakePool());
   const AgentPlace& place = agent->place_;
   TRY(target.Write(place.code, ours));
@@ -271,6 +281,7 @@ Result<std::unique_ptr<InstalledAgent>> InstalledAgent::Install(Target& target,
   control.pid = OwnId(target.pid(), target.pid());
   control.tracer_pid = static_cast<uint32_t>(getpid());
   control.tid_offset = tid_offset;
+  control.fork_mark_set = 1;
   control.on_full = options.on_full;
   control.pool = place.pool().value;
   control.directory = place.directory().value;

@@ -6,8 +6,6 @@
 namespace stackreel::agent {
 namespace {
 
-constexpr uint64_t kWipeOnFork = 18;  // MADV_WIPEONFORK
-
 struct Self {
   uint64_t key;  // thread pointer, or what stands in for it; never 0 or kTombstone
   uint32_t tid;
@@ -56,7 +54,6 @@ void AddEntry(const Self& self, uint32_t slot) {
   }
 }
 
-constexpr uint32_t kMarked = 1;
 constexpr uint32_t kBeingMarked = 2;
 
 // In a forked child: its memory is a copy, but the chunks are its parent's. The one thread that
@@ -86,13 +83,14 @@ void NoteFork(const Self& self) {
   if (agent_control.fork_mark_set.load(std::memory_order_acquire) == 0) return;
   auto& mark = agent_fork_mark;
   uint32_t seen = 0;
-  if (mark.load(std::memory_order_acquire) == kMarked) return;
+  if (mark.load(std::memory_order_acquire) == tracedata::kForkMarked) return;
   if (mark.compare_exchange_strong(seen, kBeingMarked)) {
     BecomeChild(self);
-    mark.store(kMarked, std::memory_order_release);
+    mark.store(tracedata::kForkMarked, std::memory_order_release);
     return;
   }
-  while (mark.load(std::memory_order_acquire) != kMarked) SystemCall(__NR_sched_yield);
+  while (mark.load(std::memory_order_acquire) != tracedata::kForkMarked)
+    SystemCall(__NR_sched_yield);
 }
 
 // Holds slot_lock, with all signals blocked: a handler that wanted it would wait for ever.
@@ -116,14 +114,6 @@ class SlotLock {
  private:
   uint64_t before_ = 0;
 };
-
-void SetForkMark() {
-  if (agent_control.fork_mark_set.load(std::memory_order_relaxed) != 0) return;
-  // An old kernel without it: a child finds itself by other means only where tids differ.
-  SystemCall(__NR_madvise, AddressOf(agent_directory), tracedata::kDirectorySize, kWipeOnFork);
-  agent_fork_mark.store(kMarked, std::memory_order_release);
-  agent_control.fork_mark_set.store(1, std::memory_order_release);
-}
 
 // The slot's thread has ended. What it had open may be a fiber's that goes on in another thread.
 void Retire(ThreadSlot& slot) {
@@ -183,7 +173,6 @@ ThreadSlot* TakeSlot(const Self& self) {
   const uint64_t none_at = agent_control.no_slot_at.load(std::memory_order_relaxed);
   if (none_at != 0 && Ticks() - none_at < kLookAgain) return nullptr;
   const SlotLock lock;
-  SetForkMark();
   if (DirectoryEntry* entry = FindEntry(self.key)) {
     // The thread whose control block this was has ended.
     ThreadSlot& slot = agent_slots[entry->slot];
