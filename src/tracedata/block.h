@@ -25,7 +25,7 @@ struct ZSTD_DCtx_s;
 
 namespace stackreel::tracedata {
 
-inline constexpr uint32_t kTraceVersion = 1;
+inline constexpr uint32_t kTraceVersion = 2;
 inline constexpr size_t kFileHeadSize = 32;
 inline constexpr size_t kBlockHeadSize = 48;
 inline constexpr uint32_t kMaxBlockBytes = 16 << 20;

@@ -21,7 +21,8 @@ namespace stackreel::tracedata {
 //
 // Times are in ticks since the chunk's base, or the last kBase. With `values`, a word of a byte
 // count follows and then that many bytes, padded with zeros to whole words: the arguments of a
-// kEntry, the return value of a kExit. A head of 0 ends a chunk.
+// kEntry, the return value of a kExit or kCall. A call whose arguments are recorded has its kEntry
+// at once, so that they are known should it never end. A head of 0 ends a chunk.
 //
 // Events stand in the order in which they were written, which for kCall is that of their ends:
 //

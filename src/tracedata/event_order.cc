@@ -46,7 +46,9 @@ bool EventOrder::Parse(ByteView words, uint64_t base) {
       return false;
     }
     if (HasValues(head)) {
-      if (kind != EventKind::kEntry && kind != EventKind::kExit) return false;
+      if (kind != EventKind::kEntry && kind != EventKind::kExit && kind != EventKind::kCall) {
+        return false;
+      }
       if (words.size() - at < sizeof(uint32_t)) return false;
       const size_t bytes = WordAt(words, at);
       const size_t padded = (bytes + 3) / 4 * 4;
@@ -116,13 +118,14 @@ void EventOrder::Append(ByteView words, uint64_t base, std::vector<OrderedEvent>
       *--put_ = {item.end, item.head, item.detail};
       continue;
     }
-    *--put_ = {item.end, WithKind(item.head, EventKind::kExit), 0};
+    *--put_ = {item.end, WithKind(item.head, EventKind::kExit),
+               HasValues(item.head) ? item.detail : 0};
     uint64_t start = item.start;
     if (!stack_.empty() && stack_.back().start > start) {
       counters.Add("tracedata.bad_nesting");
       start = stack_.back().start;
     }
-    stack_.push_back({.start = start, .head = WithKind(item.head, EventKind::kEntry)});
+    stack_.push_back({.start = start, .head = EventHead(EventKind::kEntry, FunctionOf(item.head))});
   }
   while (!stack_.empty()) {
     PutEntry(stack_.back());

@@ -26,9 +26,11 @@ enum class FactType : uint16_t {
   kExit = 9,
   kPatch = 10,
   kLoss = 11,
+  kEnumeration = 12,
 };
 
-constexpr size_t kMaxFormats = 256;  // arguments of a function
+constexpr size_t kMaxFormats = 256;    // arguments of a function
+constexpr size_t kMaxNames = 1 << 16;  // of an enumeration
 
 // One list of a fact's fields serves both ways: `Wire` is FactWriter or FactReader.
 class FactWriter {
@@ -59,6 +61,19 @@ class FactWriter {
       out_.U8(static_cast<uint8_t>(formats[i].kind));
       out_.U8(formats[i].bytes);
       (*this)(formats[i].name);
+    }
+  }
+  void Enumerations(const std::vector<ValueFormat>& formats) {
+    const size_t n = std::min(formats.size(), kMaxFormats);
+    out_.U32(static_cast<uint32_t>(n));
+    for (size_t i = 0; i < n; ++i) out_.U32(formats[i].enumeration);
+  }
+  void operator()(const std::vector<TraceEnumeration::Name>& names) {
+    const size_t n = std::min(names.size(), kMaxNames);
+    out_.U32(static_cast<uint32_t>(n));
+    for (size_t i = 0; i < n; ++i) {
+      out_.U64(static_cast<uint64_t>(names[i].value));
+      (*this)(names[i].text);
     }
   }
 
@@ -94,10 +109,26 @@ class FactReader {
     for (uint32_t i = 0; i < n && ok(); ++i) {
       ValueFormat& format = formats.emplace_back();
       const uint8_t kind = in_.U8();
-      ok_ = ok_ && kind <= static_cast<uint8_t>(ValueFormat::Kind::kEnumeration);
+      ok_ = ok_ && kind <= static_cast<uint8_t>(ValueFormat::Kind::kNumber);
       format.kind = static_cast<ValueFormat::Kind>(kind);
       format.bytes = in_.U8();
       (*this)(format.name);
+    }
+  }
+  // Traces of version 1 end before it.
+  void Enumerations(std::vector<ValueFormat>& formats) {
+    if (in_.AtEnd()) return;
+    const uint32_t n = in_.U32();
+    ok_ = ok_ && n == formats.size();
+    for (uint32_t i = 0; i < n && ok(); ++i) formats[i].enumeration = in_.U32();
+  }
+  void operator()(std::vector<TraceEnumeration::Name>& names) {
+    const uint32_t n = in_.U32();
+    ok_ = ok_ && n <= kMaxNames;
+    for (uint32_t i = 0; i < n && ok(); ++i) {
+      TraceEnumeration::Name& name = names.emplace_back();
+      name.value = static_cast<int64_t>(in_.U64());
+      (*this)(name.text);
     }
   }
 
@@ -125,6 +156,8 @@ void Fields(Wire& wire, Fact& f) {
     Each(wire, f.pid, f.module, f.ticks, f.start, f.end, f.bias);
   } else if constexpr (std::is_same_v<T, TraceFunction>) {
     Each(wire, f.id, f.module, f.svma, f.size, f.name, f.arguments, f.returns);
+    wire.Enumerations(f.arguments);
+    wire.Enumerations(f.returns);
   } else if constexpr (std::is_same_v<T, TraceThread>) {
     Each(wire, f.index, f.pid, f.tid, f.comm);
   } else if constexpr (std::is_same_v<T, ProcessFork>) {
@@ -135,9 +168,11 @@ void Fields(Wire& wire, Fact& f) {
     Each(wire, f.ticks, f.pid, f.status);
   } else if constexpr (std::is_same_v<T, PatchEvent>) {
     Each(wire, f.ticks, f.pid, f.action, f.function, f.reason);
-  } else {
-    static_assert(std::is_same_v<T, TraceLoss>);
+  } else if constexpr (std::is_same_v<T, TraceLoss>) {
     Each(wire, f.pid, f.reason, f.calls);
+  } else {
+    static_assert(std::is_same_v<T, TraceEnumeration>);
+    Each(wire, f.id, f.name, f.names);
   }
 }
 
@@ -157,7 +192,7 @@ std::optional<TraceFact> DecodeFact(uint16_t type, ByteReader fields, bool& know
   }
 }
 
-static_assert(std::variant_size_v<TraceFact> == static_cast<size_t>(FactType::kLoss));
+static_assert(std::variant_size_v<TraceFact> == static_cast<size_t>(FactType::kEnumeration));
 static_assert(std::is_same_v<std::variant_alternative_t<4, TraceFact>, TraceFunction>);
 static_assert(static_cast<size_t>(FactType::kFunction) == 5);
 

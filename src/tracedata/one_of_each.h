@@ -35,7 +35,10 @@ inline std::vector<TraceFact> OneOfEachFact() {
                     .name = "_Z3fooi",
                     .arguments = {{.kind = ValueFormat::Kind::kSigned, .bytes = 4, .name = "n"},
                                   {.kind = ValueFormat::Kind::kString, .bytes = 0, .name = ""}},
-                    .returns = {{.kind = ValueFormat::Kind::kFloat, .bytes = 8, .name = ""}}},
+                    .returns = {{.kind = ValueFormat::Kind::kEnumeration,
+                                 .bytes = 4,
+                                 .name = "",
+                                 .enumeration = 2}}},
       TraceThread{.index = 0, .pid = 100, .tid = 101, .comm = "prog"},
       ProcessFork{.ticks = 2000, .pid = 102, .parent_pid = 100},
       ProcessExec{.ticks = 2100, .pid = 102, .path = "/bin/ls"},
@@ -46,6 +49,7 @@ inline std::vector<TraceFact> OneOfEachFact() {
                  .function = 3,
                  .reason = "too short"},
       TraceLoss{.pid = 100, .reason = "killed", .calls = 12},
+      TraceEnumeration{.id = 2, .name = "color", .names = {{-1, "kNone"}, {3, "kRed"}}},
   };
 }
 

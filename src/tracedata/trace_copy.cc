@@ -23,6 +23,7 @@ class TraceCopier {
     TRY(AddAll(tables.forks));
     TRY(AddAll(tables.execs));
     TRY(AddAll(tables.exits));
+    TRY(AddAll(tables.enumerations));
     TRY(CopyFunctions());
     std::unordered_map<uint32_t, uint32_t> rows;
     for (uint32_t row = 0; row < tables.functions.size(); ++row) {

@@ -49,6 +49,19 @@ struct ModuleLoad {
   friend bool operator==(const ModuleLoad&, const ModuleLoad&) = default;
 };
 
+// The names of a type's values.
+struct TraceEnumeration {
+  struct Name {
+    int64_t value = 0;
+    std::string text = {};
+    friend bool operator==(const Name&, const Name&) = default;
+  };
+  uint32_t id = 0;  // from 1
+  std::string name = {};
+  std::vector<Name> names = {};
+  friend bool operator==(const TraceEnumeration&, const TraceEnumeration&) = default;
+};
+
 // How one argument or return value stands in the values of an event: one behind the other, without
 // padding, little-endian.
 struct ValueFormat {
@@ -58,13 +71,24 @@ struct ValueFormat {
     kHex,
     kPointer,
     kCharacter,
-    kString,  // u16 bytes, then those; 0xffff: the pointer could not be read
+    kString,  // u16 (see below), then what it says
     kFloat,
     kEnumeration,  // kSigned, with names
+    kBool,
+    kFunction,  // kPointer, to a function
+    kStruct,    // that there is one; none of its bytes
+    kNumber,    // of a register, whose type is not known: see views/value_text.h
   };
+  // The word before a text: how many bytes of it follow, and whether it went on behind them.
+  static constexpr uint16_t kTextGoesOn = 0x8000;
+  static constexpr uint16_t kMaxTextBytes = 0x7ffd;
+  static constexpr uint16_t kNullText = 0xfffe;        // a null pointer; nothing follows
+  static constexpr uint16_t kUnreadableText = 0xffff;  // there is none to read at the pointer (u64)
+
   Kind kind = Kind::kSigned;
-  uint8_t bytes = 8;      // 1, 2, 4, 8, 16; of no meaning for kString
-  std::string name = {};  // of the parameter; may be empty
+  uint8_t bytes = 8;         // 1, 2, 4, 8, 16; of no meaning for kString and kStruct
+  std::string name = {};     // of the parameter; may be empty
+  uint32_t enumeration = 0;  // kEnumeration: TraceEnumeration::id; 0: its names are not known
   friend bool operator==(const ValueFormat&, const ValueFormat&) = default;
 };
 
@@ -124,6 +148,6 @@ struct TraceLoss {
 
 using TraceFact =
     std::variant<TraceClock, TraceHost, TraceModule, ModuleLoad, TraceFunction, TraceThread,
-                 ProcessFork, ProcessExec, ProcessExit, PatchEvent, TraceLoss>;
+                 ProcessFork, ProcessExec, ProcessExit, PatchEvent, TraceLoss, TraceEnumeration>;
 
 }  // namespace stackreel::tracedata

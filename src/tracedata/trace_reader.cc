@@ -194,6 +194,8 @@ void Trace::Take(TraceFact fact) {
     tables_.patches.push_back(std::move(*patch));
   } else if (auto* loss = std::get_if<TraceLoss>(&fact)) {
     tables_.losses.push_back(std::move(*loss));
+  } else if (auto* enumeration = std::get_if<TraceEnumeration>(&fact)) {
+    tables_.enumerations.push_back(std::move(*enumeration));
   }
 }
 

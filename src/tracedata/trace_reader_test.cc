@@ -101,11 +101,37 @@ TEST(EventOrder, OverlappingCallsAreCountedAndMovedIntoEachOther) {
   EXPECT_EQ(counters.Get("tracedata.bad_nesting"), 1u);
 }
 
+// A call with a return value is one event; arguments are told at once, where calls around it are
+// not yet.
+TEST(EventOrder, ValuesStayWithTheirCalls) {
+  ByteWriter words(Endian::kLittle);
+  for (const uint32_t word : {EventHead(EventKind::kCall, 4, true),  2u,  1u, 4u, 44u,    // 2 … 3
+                              EventHead(EventKind::kEntry, 2, true), 12u, 8u, 7u, 8u,     // 12 …
+                              EventHead(EventKind::kCall, 3, true),  14u, 1u, 1u, 0x99u,  // 14 … 15
+                              EventHead(EventKind::kExit, 2, true),  16u, 4u, 5u,         // … 16
+                              EventHead(EventKind::kCall, 1),        10u, 10u})           // 10 … 20
+    words.U32(word);
+  Counters counters;
+  std::vector<OrderedEvent> out;
+  EventOrder().Append(words.view(), 0, out, counters);
+  const EventBatch batch{out, words.view()};
+  std::string text;
+  for (const OrderedEvent& event : out) {
+    text += std::string(event.kind() == EventKind::kEntry ? " +" : " -") +
+            std::to_string(event.function());
+    for (const uint8_t byte : batch.ValuesOf(event)) {
+      if (byte != 0) text += ":" + std::to_string(byte);
+    }
+  }
+  EXPECT_EQ(text, " +4 -4:44 +1 +2:7:8 +3 -3:153 -2:5 -1");
+  EXPECT_TRUE(counters.values().empty());
+}
+
 TEST(EventOrder, AnEventThatMakesNoSenseEndsTheChunk) {
   for (const std::vector<uint32_t>& bad :
        {std::vector<uint32_t>{7u << kKindShift, 1, 1},                         // no such kind
         std::vector<uint32_t>{EventHead(EventKind::kCall, 1), 1},              // cut
-        std::vector<uint32_t>{EventHead(EventKind::kCall, 1, true), 1, 1, 0},  // no values there
+        std::vector<uint32_t>{EventHead(EventKind::kLeft, 1, true), 1, 0, 0},  // no values there
         std::vector<uint32_t>{EventHead(EventKind::kEntry, 1, true), 1, 400, 1},
         std::vector<uint32_t>{EventHead(EventKind::kEntry, 1, true), 1, 0xffffffff},
         std::vector<uint32_t>{EventHead(EventKind::kLost, 99), 1, 1}}) {

@@ -67,6 +67,7 @@ struct TraceTables {
   std::vector<ProcessExit> exits;
   std::vector<PatchEvent> patches;
   std::vector<TraceLoss> losses;
+  std::vector<TraceEnumeration> enumerations;
 };
 
 class TraceSource {

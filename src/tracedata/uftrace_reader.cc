@@ -99,7 +99,7 @@ void Recording::TakeTask(const UftraceTaskLine& line) {
       if (!sessions.empty()) {
         tables_.execs.push_back({.ticks = line.nanoseconds, .pid = line.pid, .path = line.name});
       }
-      sessions.push_back({line.nanoseconds, symbols_.AddSession(line.sid)});
+      sessions.push_back({line.nanoseconds, symbols_.AddSession(line.sid, line.pid)});
       comms_[line.pid] = line.name.substr(line.name.rfind('/') + 1);
       break;
     }
@@ -196,6 +196,7 @@ class RecordCalls : public ThreadCalls {
   Status TakeRecord(const UftraceRecord& record);
   Status TakeCall(const UftraceRecord& record);
   Result<bool> TakeValues(const std::vector<UftraceSpec>& specs, OrderedEvent& event);
+  void PutString(std::string_view text);
   Status PassPayload();
   void Stop(const std::string& why);
 
@@ -336,6 +337,17 @@ Status RecordCalls::TakeCall(const UftraceRecord& record) {
   return {};
 }
 
+// A text that goes on ends with dots. (What stands for one that is none is a text, too: "NULL",
+// "<0x1234>".)
+void RecordCalls::PutString(std::string_view text) {
+  constexpr std::string_view kGoesOn = "...";
+  constexpr size_t kWhole = 98;  // bytes of a text, at most
+  const bool goes_on = text.size() == kWhole && text.ends_with(kGoesOn);
+  if (goes_on) text.remove_suffix(kGoesOn.size());
+  values_.U16(static_cast<uint16_t>(text.size() | (goes_on ? ValueFormat::kTextGoesOn : 0)));
+  values_.Text(text);
+}
+
 // Takes a payload as `specs` say: each value is padded to four bytes, the whole to eight. False: it
 // is not as they say, and nothing was taken.
 Result<bool> RecordCalls::TakeValues(const std::vector<UftraceSpec>& specs, OrderedEvent& event) {
@@ -347,14 +359,18 @@ Result<bool> RecordCalls::TakeValues(const std::vector<UftraceSpec>& specs, Orde
   size_t used = 0;
   bool ok = true;
   for (const UftraceSpec& spec : specs) {
-    size_t size = spec.format.bytes;
-    if (spec.format.kind == ValueFormat::Kind::kString && !spec.is_struct) {
+    size_t size = spec.bytes;
+    if (spec.format.kind == ValueFormat::Kind::kString) {
       ok = bytes.size() >= used + 2;
       size = ok ? 2 + LoadUnaligned<uint16_t>(bytes.data() + used, Endian::kLittle) : 0;
     }
     ok = ok && size <= kMaxPayload && used + size <= bytes.size();
     if (!ok) break;
-    if (!spec.is_struct) values_.Bytes(bytes.subspan(used, size));
+    if (spec.format.kind == ValueFormat::Kind::kString) {
+      PutString(AsText(bytes.subspan(used + 2, size - 2)));
+    } else if (spec.format.kind != ValueFormat::Kind::kStruct) {
+      values_.Bytes(bytes.subspan(used, std::min<size_t>(size, spec.format.bytes)));
+    }
     used += (size + 3) / 4 * 4;
   }
   used = (used + 7) / 8 * 8;

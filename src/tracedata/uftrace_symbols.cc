@@ -43,21 +43,38 @@ uint32_t UftraceSymbols::AddModule(const std::string& path, const BuildId& build
   }
   if (text.empty()) counters_.Add("uftrace.no_symbols");
   modules_.push_back({.symbols = ParseUftraceSymbols(text, counters_),
-                      .specs = ParseUftraceDebug(debug),
+                      .debug = ParseUftraceDebug(debug),
+                      .enumerations = {},
                       .rows = {}});
+  Module& module = modules_.back();
+  for (const std::vector<TraceEnumeration>& enumerations :
+       {module.debug.enumerations, info_.enumerations}) {
+    for (TraceEnumeration enumeration : enumerations) {
+      enumeration.id = static_cast<uint32_t>(tables_.enumerations.size()) + 1;
+      if (!module.enumerations.try_emplace(enumeration.name, enumeration.id).second) continue;
+      tables_.enumerations.push_back(std::move(enumeration));
+    }
+  }
   tables_.modules.push_back({.id = known->second, .path = path, .build_id = build_id});
   return known->second;
 }
 
-size_t UftraceSymbols::AddSession(const std::string& sid) {
+size_t UftraceSymbols::AddSession(const std::string& sid, uint32_t pid) {
   const auto [known, fresh] = session_numbers_.try_emplace(sid, sessions_.size());
   if (!fresh) return known->second;
   Session& session = sessions_.emplace_back();
   const std::string text = ReadFile("sid-" + sid + ".map");
   if (text.empty()) counters_.Add("uftrace.no_map");
   for (const UftraceMapping& mapping : ParseUftraceMap(text, counters_)) {
-    session.mappings.push_back(
-        {mapping.start, mapping.end, AddModule(mapping.path, mapping.build_id)});
+    const uint32_t module = AddModule(mapping.path, mapping.build_id);
+    session.mappings.push_back({mapping.start, mapping.end, module});
+    if (!info_.Has(UftraceFeature::kRelativeSymbols)) continue;
+    tables_.loads.push_back({.pid = pid,
+                             .module = module,
+                             .ticks = 0,
+                             .start = Avma(mapping.start),
+                             .end = Avma(mapping.end),
+                             .bias = mapping.start});
   }
   return known->second;
 }
@@ -83,7 +100,7 @@ const UftraceSpecs* UftraceSymbols::SpecsOf(const Module& module, const std::str
     if (specs.returns.empty()) specs.returns = more.returns;
   };
   if (const auto given = info_.specs.find(name); given != info_.specs.end()) add(given->second);
-  if (const auto found = module.specs.find(address); found != module.specs.end()) {
+  if (const auto found = module.debug.specs.find(address); found != module.debug.specs.end()) {
     add(found->second);
   }
   const auto built_in = info_.built_in_specs.find(name);
@@ -118,12 +135,18 @@ UftraceSymbols::Function UftraceSymbols::MakeFunction(uint32_t module_row, size_
     if (has_next) function.size = module.symbols[symbol_index + 1].address - symbol.address;
   }
   if (made.specs != nullptr) {
-    for (const UftraceSpec& spec : made.specs->arguments) {
-      if (!spec.is_struct) function.arguments.push_back(spec.format);
-    }
-    for (const UftraceSpec& spec : made.specs->returns) {
-      if (!spec.is_struct) function.returns.push_back(spec.format);
-    }
+    const auto add = [&](const std::vector<UftraceSpec>& specs, std::vector<ValueFormat>& formats) {
+      for (const UftraceSpec& spec : specs) {
+        ValueFormat& format = formats.emplace_back(spec.format);
+        if (spec.enumeration.empty() || module_row == kNoModule) continue;
+        const auto& ids = modules_[module_row].enumerations;
+        if (const auto id = ids.find(spec.enumeration); id != ids.end()) {
+          format.enumeration = id->second;
+        }
+      }
+    };
+    add(made.specs->arguments, function.arguments);
+    add(made.specs->returns, function.returns);
   }
   tables_.functions.push_back(std::move(function));
   return made;

@@ -22,8 +22,8 @@ class UftraceSymbols {
                  Counters& counters)
       : folder_(folder), info_(info), tables_(tables), counters_(counters) {}
 
-  // Reads the map of a session; gives its number, the same for the same sid.
-  size_t AddSession(const std::string& sid);
+  // Reads the map of a session of `pid`; gives its number, the same for the same sid.
+  size_t AddSession(const std::string& sid, uint32_t pid = 0);
   // A library that a session has loaded.
   void AddLibrary(const std::string& sid, uint64_t base, const std::string& path);
 
@@ -37,8 +37,9 @@ class UftraceSymbols {
  private:
   struct Module {
     std::vector<UftraceSymbol> symbols;
-    std::map<uint64_t, UftraceSpecs> specs;     // by address in the module
-    std::unordered_map<size_t, uint32_t> rows;  // of functions, by symbol
+    UftraceDebug debug;                            // by address in the module
+    std::map<std::string, uint32_t> enumerations;  // ids, by name
+    std::unordered_map<size_t, uint32_t> rows;     // of functions, by symbol
   };
   struct Mapping {
     uint64_t start = 0, end = 0;

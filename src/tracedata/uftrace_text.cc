@@ -63,11 +63,14 @@ void EachLine(std::string_view text, Line line) {
 // "i32" and the like.
 bool ParseFormat(std::string_view text, UftraceSpec& spec) {
   using Kind = ValueFormat::Kind;
+  spec.format.kind = Kind::kNumber;
+  spec.bytes = sizeof(uint64_t);
   if (text.empty()) return true;
   const char letter = text[0];
   text.remove_prefix(1);
   switch (letter) {
     case 'd':
+      break;
     case 'i':
       spec.format.kind = Kind::kSigned;
       break;
@@ -79,7 +82,7 @@ bool ParseFormat(std::string_view text, UftraceSpec& spec) {
       spec.format.kind = Kind::kHex;
       break;
     case 'p':
-      spec.format.kind = Kind::kPointer;
+      spec.format.kind = Kind::kFunction;
       return true;
     case 's':
     case 'S':
@@ -88,16 +91,19 @@ bool ParseFormat(std::string_view text, UftraceSpec& spec) {
     case 'c':
       spec.format.kind = Kind::kCharacter;
       spec.format.bytes = 1;
+      spec.bytes = 1;
       return true;
     case 'f':
       spec.format.kind = Kind::kFloat;
       break;
     case 'e':  // "e:name"
       spec.format.kind = Kind::kEnumeration;
-      spec.format.bytes = 4;
+      spec.format.bytes = 4;  // of eight
+      spec.enumeration = text.substr(std::min(text.find(':'), text.size() - 1) + 1);
       return true;
     case 't':  // "t16:name"
-      spec.is_struct = true;
+      spec.format.kind = Kind::kStruct;
+      spec.format.bytes = 0;
       break;
     default:
       return false;
@@ -106,8 +112,13 @@ bool ParseFormat(std::string_view text, UftraceSpec& spec) {
   if (number.empty()) return true;
   uint32_t size = 0;
   if (!ParseNumber(number, size)) return false;
-  if (!spec.is_struct) size /= 8;
+  if (spec.format.kind == Kind::kStruct) {
+    spec.bytes = size;
+    return true;
+  }
+  size /= 8;
   if (size == 0 || size > 255) return false;
+  spec.bytes = size;
   spec.format.bytes = static_cast<uint8_t>(size);
   return true;
 }
@@ -140,7 +151,8 @@ UftraceSpecs ParseUftraceSpecs(std::string_view text) {
       spec.format.kind = ValueFormat::Kind::kFloat;
       uint32_t bits = 64;
       if (!word.empty()) ParseNumber(word, bits);
-      spec.format.bytes = static_cast<uint8_t>(std::min<uint32_t>(bits, 128) / 8);
+      spec.bytes = std::min<uint32_t>(bits, 128) / 8;
+      spec.format.bytes = static_cast<uint8_t>(spec.bytes);
     } else if (!ParseFormat(word, spec)) {
       continue;
     }
@@ -182,6 +194,8 @@ Result<UftraceInfo> ParseUftraceInfo(ByteView bytes) {
       ParseSpecList(line, info.specs);
     } else if (name == "argauto" || name == "retauto") {
       ParseSpecList(line, info.built_in_specs);
+    } else if (name == "enumauto") {
+      info.enumerations = ParseUftraceEnumerations(line);
     } else if (const size_t equals = line.find('='); equals < line.find(' ') && name != "cmdline") {
       info.lines[fmt::format("{}:{}", name, line.substr(0, equals))] = line.substr(equals + 1);
     } else {
@@ -288,8 +302,42 @@ std::vector<UftraceSymbol> ParseUftraceSymbols(std::string_view text, Counters& 
   return symbols;
 }
 
-std::map<uint64_t, UftraceSpecs> ParseUftraceDebug(std::string_view text) {
-  std::map<uint64_t, UftraceSpecs> specs;
+std::vector<TraceEnumeration> ParseUftraceEnumerations(std::string_view text) {
+  std::vector<TraceEnumeration> all;
+  while (true) {
+    const size_t start = text.find("enum ");
+    const size_t brace = text.find('{');
+    if (start == std::string_view::npos || brace == std::string_view::npos || brace < start) break;
+    TraceEnumeration& one = all.emplace_back();
+    std::string_view head = text.substr(start + 5, brace - start - 5);
+    one.name = CutWord(head);
+    std::string_view body = text.substr(brace + 1);
+    body = body.substr(0, body.find('}'));
+    text.remove_prefix(brace + 1 + body.size());
+    int64_t value = 0;
+    while (!body.empty()) {
+      std::string_view item = CutTo(body, ',');
+      std::string_view name = CutTo(item, '=');
+      name = CutWord(name);
+      std::string_view number = CutWord(item);
+      if (name.empty()) continue;
+      if (!number.empty()) {
+        // As C writes them: 12, -1, 0x10, 010.
+        const bool hex = number.starts_with("0x");
+        const bool octal = !hex && number.starts_with('0') && number.size() > 1;
+        if (hex) number.remove_prefix(2);
+        if (!ParseNumber(number, value, hex ? 16 : octal ? 8 : 10)) continue;
+      }
+      one.names.push_back({value, std::string(name)});
+      if (value < INT64_MAX) ++value;
+    }
+  }
+  return all;
+}
+
+UftraceDebug ParseUftraceDebug(std::string_view text) {
+  UftraceDebug debug;
+  auto& specs = debug.specs;
   uint64_t address = 0;
   EachLine(text, [&](std::string_view line) {
     if (line.starts_with("F: ")) {
@@ -299,9 +347,12 @@ std::map<uint64_t, UftraceSpecs> ParseUftraceDebug(std::string_view text) {
       specs[address].arguments = ParseUftraceSpecs(line.substr(3)).arguments;
     } else if (line.starts_with("R: ")) {
       specs[address].returns = ParseUftraceSpecs(line.substr(3)).returns;
+    } else if (line.starts_with("E: ")) {
+      std::ranges::move(ParseUftraceEnumerations(line.substr(3)),
+                        std::back_inserter(debug.enumerations));
     }
   });
-  return specs;
+  return debug;
 }
 
 }  // namespace stackreel::tracedata

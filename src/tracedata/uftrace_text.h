@@ -37,7 +37,8 @@ enum class UftraceFeature : uint8_t {
 // An argument or return value in the payload of a record.
 struct UftraceSpec {
   ValueFormat format;
-  bool is_struct = false;  // format.bytes of it, which are not shown
+  uint32_t bytes = 0;       // in the payload, of which the first are the value's; not of kString
+  std::string enumeration;  // kEnumeration: its name
 };
 struct UftraceSpecs {
   std::vector<UftraceSpec> arguments, returns;
@@ -51,6 +52,7 @@ struct UftraceInfo {
   std::map<std::string, std::string, std::less<>> lines;  // "exename" → …, "cpuinfo:desc" → …
   // "name@specs" of -A, -R and of the built-in ones.
   std::map<std::string, UftraceSpecs, std::less<>> specs, built_in_specs;
+  std::vector<TraceEnumeration> enumerations;  // without ids
   [[nodiscard]] bool Has(UftraceFeature feature) const {
     return (features >> static_cast<uint8_t>(feature) & 1) != 0;
   }
@@ -89,7 +91,13 @@ struct UftraceSymbol {
 // Sorted by address.
 std::vector<UftraceSymbol> ParseUftraceSymbols(std::string_view text, Counters& counters);
 
-// Arguments by the addresses of functions.
-std::map<uint64_t, UftraceSpecs> ParseUftraceDebug(std::string_view text);
+// "enum NAME {A,B=3}", several of them behind each other; ids are 0.
+std::vector<TraceEnumeration> ParseUftraceEnumerations(std::string_view text);
+
+struct UftraceDebug {
+  std::map<uint64_t, UftraceSpecs> specs;      // by the addresses of functions
+  std::vector<TraceEnumeration> enumerations;  // without ids
+};
+UftraceDebug ParseUftraceDebug(std::string_view text);
 
 }  // namespace stackreel::tracedata

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/byte_writer.h"
@@ -38,6 +39,58 @@ std::string Printable(std::string_view text, std::string_view bad) {
   return out;
 }
 
+// A name of a type as a specification can have it.
+std::string TypeName(std::string_view name, uint32_t id) {
+  std::string out(name);
+  for (char& c : out) {
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (!plain) c = '_';
+  }
+  // Others may have the same.
+  return fmt::format("{}{}{}", out, out.empty() ? "enum_" : "_", id);
+}
+
+// How many bytes a value takes in a payload. (An enumeration's value is a whole register's.)
+size_t PayloadBytes(const ValueFormat& format) {
+  using Kind = ValueFormat::Kind;
+  switch (format.kind) {
+    case Kind::kFloat:
+      return format.bytes == 16 ? 10 : format.bytes;
+    case Kind::kStruct:
+      return 4;
+    case Kind::kEnumeration:
+    case Kind::kPointer:
+    case Kind::kFunction:
+      return 8;
+    default:
+      return std::min<size_t>(format.bytes, 8);
+  }
+}
+
+// Takes a text off the front of `values`, as uftrace writes it.
+std::string TakeText(ByteView& values) {
+  if (values.size() < sizeof(uint16_t)) {
+    values = {};
+    return "?";
+  }
+  const auto word = LoadUnaligned<uint16_t>(values.data(), Endian::kLittle);
+  values = values.subspan(sizeof(word));
+  if (word == ValueFormat::kNullText) return "NULL";
+  if (word == ValueFormat::kUnreadableText) {
+    uint64_t pointer = 0;
+    if (values.size() >= sizeof(pointer)) {
+      pointer = LoadUnaligned<uint64_t>(values.data(), Endian::kLittle);
+    }
+    values = values.subspan(std::min(values.size(), sizeof(pointer)));
+    return fmt::format("<{:#x}>", pointer);
+  }
+  const size_t size = std::min<size_t>(word & ~ValueFormat::kTextGoesOn, values.size());
+  std::string text(AsText(values.first(size)));
+  values = values.subspan(size);
+  if ((word & ValueFormat::kTextGoesOn) != 0) text += "...";
+  return text;
+}
+
 class UftraceWriter {
  public:
   UftraceWriter(TraceSource& source, FolderWriter& out)
@@ -61,8 +114,12 @@ class UftraceWriter {
   void PutRecord(UftraceType type, uint64_t ticks, uint32_t depth, uint64_t address, bool more);
   void PutValues(const std::vector<ValueFormat>& formats, ByteView values);
   uint64_t AddressOf(uint32_t function);
+  // Of a function that the trace knows, what stands for its address; else what is given.
+  uint64_t WrittenAddress(uint64_t avma);
   size_t ModuleFor(const TraceFunction& function);
-  static std::string SpecText(const std::vector<ValueFormat>& formats, bool returns);
+  [[nodiscard]] std::string SpecText(const std::vector<ValueFormat>& formats, bool returns) const;
+  [[nodiscard]] std::string EnumerationName(uint32_t id) const;
+  [[nodiscard]] std::string EnumerationLines() const;
   [[nodiscard]] uint64_t Time(uint64_t ticks) const;
   static std::string Stamp(uint64_t nanoseconds) {
     return fmt::format("{}.{:09}", nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000);
@@ -74,7 +131,9 @@ class UftraceWriter {
   std::vector<Module> modules_;
   std::map<std::string, size_t> module_numbers_;  // by path
   std::set<std::string> files_;
-  std::vector<uint64_t> addresses_;  // by function; 0: not known yet
+  std::vector<uint64_t> addresses_;                         // by function; 0: not known yet
+  std::map<std::pair<uint32_t, uint64_t>, uint32_t> rows_;  // of functions, by module and svma
+  uint32_t functions_known_ = 0;                            // rows that are in it
   ByteWriter records_{Endian::kLittle};
   uint64_t first_ = UINT64_MAX, last_ = 0;
   struct Written {
@@ -127,6 +186,19 @@ uint64_t UftraceWriter::AddressOf(uint32_t row) {
   return addresses_[row];
 }
 
+uint64_t UftraceWriter::WrittenAddress(uint64_t avma) {
+  for (; functions_known_ < tables_.functions.size(); ++functions_known_) {
+    const TraceFunction& function = tables_.functions[functions_known_];
+    rows_.try_emplace({function.module, function.svma.value}, functions_known_);
+  }
+  for (const ModuleLoad& load : tables_.loads) {
+    if (avma < load.start.value || avma >= load.end.value) continue;
+    const auto at = rows_.find({load.module, avma - load.bias});
+    if (at != rows_.end()) return AddressOf(at->second);
+  }
+  return avma;
+}
+
 void UftraceWriter::PutRecord(UftraceType type, uint64_t ticks, uint32_t depth, uint64_t address,
                               bool more) {
   const UftraceRecord record{.nanoseconds = Time(ticks),
@@ -141,24 +213,28 @@ void UftraceWriter::PutRecord(UftraceType type, uint64_t ticks, uint32_t depth, 
 
 void UftraceWriter::PutValues(const std::vector<ValueFormat>& formats, ByteView values) {
   for (const ValueFormat& format : formats) {
-    size_t size = format.bytes;
     if (format.kind == ValueFormat::Kind::kString) {
-      uint16_t length = 0xffff;
-      if (values.size() >= 2) length = LoadUnaligned<uint16_t>(values.data(), Endian::kLittle);
-      if (length == 0xffff) {  // it could not be read
-        records_.U16(1);
-        records_.Text("?");
-        records_.AlignTo(4);
-        values = values.subspan(std::min<size_t>(values.size(), 2));
+      const std::string text = TakeText(values);
+      records_.U16(static_cast<uint16_t>(text.size()));
+      records_.Text(text);
+    } else {
+      const size_t there = std::min<size_t>(format.bytes, values.size());
+      const size_t size = PayloadBytes(format);
+      const ByteView bytes = values.first(format.kind == ValueFormat::Kind::kStruct ? 0 : there);
+      if (format.kind == ValueFormat::Kind::kFunction && there == sizeof(uint64_t)) {
+        records_.U64(WrittenAddress(LoadUnaligned<uint64_t>(bytes.data(), Endian::kLittle)));
+        values = values.subspan(there);
         continue;
       }
-      size = 2 + size_t{length};
+      const size_t written = std::min(bytes.size(), size);
+      records_.Bytes(bytes.first(written));
+      // Of a number that is shorter here than there, its sign goes on.
+      const bool negative = format.kind == ValueFormat::Kind::kEnumeration && written != 0 &&
+                            (bytes[written - 1] & 0x80) != 0;
+      for (size_t i = written; i < size; ++i) records_.U8(negative ? 0xff : 0);
+      values = values.subspan(bytes.size());
     }
-    const size_t there = std::min(size, values.size());
-    records_.Bytes(values.first(there));
-    records_.Zeros(format.kind == ValueFormat::Kind::kString ? 0 : size - there);
     records_.AlignTo(4);
-    values = values.subspan(there);
   }
   records_.AlignTo(8);
 }
@@ -211,19 +287,51 @@ Status UftraceWriter::WriteThread(size_t row) {
   return file == nullptr ? Status() : file->Write(records_.view());
 }
 
-std::string UftraceWriter::SpecText(const std::vector<ValueFormat>& formats, bool returns) {
+std::string UftraceWriter::EnumerationName(uint32_t id) const {
+  for (const TraceEnumeration& one : tables_.enumerations) {
+    if (one.id == id) return TypeName(one.name, id);
+  }
+  return {};
+}
+
+std::string UftraceWriter::EnumerationLines() const {
+  std::string text;
+  for (const TraceEnumeration& one : tables_.enumerations) {
+    if (one.names.empty()) continue;
+    text += fmt::format("E: enum {} {{", TypeName(one.name, one.id));
+    for (const TraceEnumeration::Name& name : one.names) {
+      text += fmt::format("{}{}={}", &name == one.names.data() ? "" : ",",
+                          Printable(name.text, "=,{}"), name.value);
+    }
+    text += "}\n";
+  }
+  return text;
+}
+
+std::string UftraceWriter::SpecText(const std::vector<ValueFormat>& formats, bool returns) const {
   std::string text = "@";
   for (size_t i = 0; i < formats.size(); ++i) {
     const ValueFormat& format = formats[i];
-    const unsigned bits = 8 * format.bytes;
+    const size_t bits = 8 * PayloadBytes(format);
     const bool is_float = format.kind == ValueFormat::Kind::kFloat;
     if (i > 0) text += ',';
     text += returns ? "retval" : fmt::format("{}{}", is_float ? "fparg" : "arg", i + 1);
     switch (format.kind) {
+      case ValueFormat::Kind::kNumber:
+        if (bits != 64) text += fmt::format("/d{}", bits);
+        break;
       case ValueFormat::Kind::kSigned:
-      case ValueFormat::Kind::kEnumeration:
         text += fmt::format("/i{}", bits);
         break;
+      case ValueFormat::Kind::kEnumeration: {
+        const std::string name = EnumerationName(format.enumeration);
+        text += name.empty() ? "/i64" : "/e:" + name;
+        break;
+      }
+      case ValueFormat::Kind::kStruct:
+        text += "/t4:struct";
+        break;
+      case ValueFormat::Kind::kBool:
       case ValueFormat::Kind::kUnsigned:
         text += fmt::format("/u{}", bits);
         break;
@@ -231,6 +339,7 @@ std::string UftraceWriter::SpecText(const std::vector<ValueFormat>& formats, boo
         text += fmt::format("/x{}", bits);
         break;
       case ValueFormat::Kind::kPointer:
+      case ValueFormat::Kind::kFunction:
         text += "/p";
         break;
       case ValueFormat::Kind::kCharacter:
@@ -253,11 +362,13 @@ Status UftraceWriter::WriteFile(const std::string& name, std::string_view text) 
 }
 
 Status UftraceWriter::WriteSymbols() {
+  const std::string enumerations = EnumerationLines();
   for (const Module& module : modules_) {
     std::string symbols = fmt::format("# symbols: {}\n# path name: {}\n# build-id: {}\n",
                                       module.functions.size() + 1, module.path, module.build_id);
     std::string debug =
         fmt::format("# path name: {}\n# build-id: {}\n", module.path, module.build_id);
+    const size_t debug_head = debug.size();
     bool any = false;
     for (const auto& [offset, row] : module.functions) {
       const TraceFunction& function = tables_.functions[row];
@@ -273,6 +384,7 @@ Status UftraceWriter::WriteSymbols() {
         debug += fmt::format("R: {}\n", SpecText(function.returns, true));
       }
     }
+    if (any) debug.insert(debug_head, enumerations);
     symbols += fmt::format("{:016x} ? __sym_end\n", module.end);
     TRY(WriteFile(module.file + ".sym", symbols));
     if (any) TRY(WriteFile(module.file + ".dbg", debug));

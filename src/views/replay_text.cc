@@ -6,6 +6,7 @@
 #include <string>
 
 #include "views/trace_text_pieces.h"
+#include "views/value_text.h"
 
 namespace stackreel::views {
 
@@ -33,7 +34,7 @@ constexpr size_t kTimeWidth = 15, kDurationWidth = 11, kCommWidth = 15, kIdWidth
 class Replay {
  public:
   Replay(analyze::TraceCalls& calls, const ReplayOptions& options, ByteSink& out)
-      : calls_(calls), options_(options), out_(out), text_(out_.text()) {
+      : calls_(calls), options_(options), out_(out), text_(out_.text()), values_(calls) {
     start_ = calls.scale().Time(calls.first_ticks());
     // Fields of a thread are the same in each of its lines.
     for (const TraceThread& thread : calls.source().tables().threads) {
@@ -56,6 +57,7 @@ class Replay {
   const ReplayOptions& options_;
   TextStream out_;
   std::string& text_;
+  ValueText values_;
   uint64_t start_ = 0;
   std::vector<std::string> comms_;  // by row of the thread
   const TraceThread* thread_ = nullptr;
@@ -104,13 +106,13 @@ void Replay::PutName(uint32_t function) {
 void Replay::PutArguments(const CallStep& step) {
   arguments_.clear();
   if (step.values.empty() || !options_.values) return;
-  AppendValues(arguments_, calls_.names().At(step.function).arguments, step.values);
+  values_.Append(arguments_, calls_.names().At(step.function).arguments, step.values);
 }
 
 void Replay::PutResult(const CallStep& end) {
   if (end.values.empty() || !options_.values) return;
   text_ += " = ";
-  AppendValues(text_, calls_.names().At(end.function).returns, end.values);
+  values_.Append(text_, calls_.names().At(end.function).returns, end.values);
   text_ += ';';
 }
 

@@ -4,10 +4,14 @@
 
 #include <array>
 #include <map>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "views/json_text.h"
 #include "views/trace_text_pieces.h"
+#include "views/value_text.h"
 
 namespace stackreel::views {
 
@@ -37,6 +41,41 @@ std::string_view KindText(const CallStep& step) {
   return "?";
 }
 
+// Arguments of calls on their way to the calls' ends, where some formats want them.
+class OpenArguments {
+ public:
+  explicit OpenArguments(TraceCalls& calls) : values_(calls), calls_(calls) {}
+  // To be called for each step.
+  void Enter(const CallStep& step, const TraceThread& thread) {
+    if (step.kind != EventKind::kEntry || step.values.empty()) return;
+    std::string text;
+    values_.Append(text, calls_.names().At(step.function).arguments, step.values);
+    open_[&thread].emplace_back(step.depth, std::move(text));
+  }
+  // Of a call that ends; empty if it has none.
+  std::string Leave(const CallStep& step, const TraceThread& thread) {
+    const auto at = open_.find(&thread);
+    if (at == open_.end()) return {};
+    auto& calls = at->second;
+    while (!calls.empty() && calls.back().first > step.depth) calls.pop_back();
+    if (calls.empty() || calls.back().first != step.depth) return {};
+    std::string text = std::move(calls.back().second);
+    calls.pop_back();
+    return text;
+  }
+  std::string Result(const CallStep& step) {
+    std::string text;
+    if (step.values.empty()) return text;
+    values_.Append(text, calls_.names().At(step.function).returns, step.values);
+    return text;
+  }
+
+ private:
+  ValueText values_;
+  TraceCalls& calls_;
+  std::map<const TraceThread*, std::vector<std::pair<uint32_t, std::string>>> open_;  // by depth
+};
+
 // Calls put(step, thread, text) for each step in order of time, then passes the text on.
 template <typename Put>
 Status EachStep(TraceCalls& calls, TextStream& out, Put put) {
@@ -50,10 +89,11 @@ Status EachStep(TraceCalls& calls, TextStream& out, Put put) {
   }
 }
 
-void AppendStepValues(TraceCalls& calls, const CallStep& step, std::string& text) {
+void AppendStepValues(TraceCalls& calls, const CallStep& step, ValueText& values,
+                      std::string& text) {
   const tracedata::TraceFunction& function = calls.names().At(step.function);
-  AppendValues(text, step.kind == EventKind::kEntry ? function.arguments : function.returns,
-               step.values);
+  values.Append(text, step.kind == EventKind::kEntry ? function.arguments : function.returns,
+                step.values);
 }
 
 // "3.141" of 3141 nanoseconds.
@@ -135,6 +175,7 @@ void AppendFacts(TraceCalls& calls, std::string& text) {
 Status TraceDumpText(TraceCalls& calls, ByteSink& sink) {
   TextStream out(sink);
   AppendFacts(calls, out.text());
+  ValueText values(calls);
   TRY(EachStep(calls, out, [&](const CallStep& step, const TraceThread& thread, std::string& text) {
     AppendSeconds(text, calls.scale().Time(step.ticks), 15);
     text += " [";
@@ -152,7 +193,7 @@ Status TraceDumpText(TraceCalls& calls, ByteSink& sink) {
       text += calls.names().NameOf(step.function);
       if (!step.values.empty()) {
         text += step.kind == EventKind::kEntry ? " (" : " = ";
-        AppendStepValues(calls, step, text);
+        AppendStepValues(calls, step, values, text);
         if (step.kind == EventKind::kEntry) text += ')';
       }
     }
@@ -164,6 +205,7 @@ Status TraceDumpText(TraceCalls& calls, ByteSink& sink) {
 Status TraceDumpJson(TraceCalls& calls, ByteSink& sink) {
   TextStream out(sink);
   out.text() += "{\"schema\":\"stackreel.trace_events\",\"version\":1}\n";
+  ValueText value_text(calls);
   TRY(EachStep(calls, out, [&](const CallStep& step, const TraceThread& thread, std::string& text) {
     text += "{\"time_ns\":";
     AppendNumber(text, calls.scale().Time(step.ticks));
@@ -189,7 +231,7 @@ Status TraceDumpJson(TraceCalls& calls, ByteSink& sink) {
       }
       if (!step.values.empty()) {
         std::string values;
-        AppendStepValues(calls, step, values);
+        AppendStepValues(calls, step, value_text, values);
         text += ",\"values\":";
         AppendJsonString(text, values);
       }
@@ -212,7 +254,9 @@ Status TraceDumpChrome(TraceCalls& calls, ByteSink& sink) {
     out.text() += "}}";
     first = false;
   }
+  OpenArguments arguments(calls);
   TRY(EachStep(calls, out, [&](const CallStep& step, const TraceThread& thread, std::string& text) {
+    arguments.Enter(step, thread);
     if (step.kind == EventKind::kEntry || step.kind == EventKind::kLost) return;
     text += ",\n{\"ph\":\"X\",\"pid\":";
     AppendNumber(text, thread.pid);
@@ -224,6 +268,20 @@ Status TraceDumpChrome(TraceCalls& calls, ByteSink& sink) {
     AppendMicroseconds(text, calls.scale().Nanoseconds(step.duration));
     text += ",\"name\":";
     AppendJsonString(text, calls.names().NameOf(step.function));
+    const std::string given = arguments.Leave(step, thread);
+    const std::string result = arguments.Result(step);
+    if (!given.empty() || !result.empty()) {
+      text += ",\"args\":{";
+      if (!given.empty()) {
+        text += "\"arguments\":";
+        AppendJsonString(text, given);
+      }
+      if (!result.empty()) {
+        text += given.empty() ? "\"returns\":" : ",\"returns\":";
+        AppendJsonString(text, result);
+      }
+      text += '}';
+    }
     text += '}';
   }));
   out.text() += "\n]}\n";

@@ -5,13 +5,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/io.h"
 #include "tracedata/call_event.h"
-#include "tracedata/trace_facts.h"
 
 namespace stackreel::views {
 
@@ -41,10 +39,6 @@ void AppendNumber(std::string& out, uint64_t value, size_t width = 0, char fill 
 void AppendDuration(std::string& out, uint64_t nanoseconds);
 // "13097.046535343", seconds and nanoseconds, in `width` columns.
 void AppendSeconds(std::string& out, uint64_t nanoseconds, size_t width = 0);
-// Arguments or a return value, as the formats say: `1, "text", 'c', 0x1234`. What there is no
-// format for, or what lies outside of the bytes, is "?".
-void AppendValues(std::string& out, const std::vector<tracedata::ValueFormat>& formats,
-                  ByteView values);
 std::string_view LossReasonText(uint32_t reason);
 
 }  // namespace stackreel::views

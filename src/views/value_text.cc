@@ -1,0 +1,257 @@
+#include "views/value_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cstring>
+#include <iterator>
+
+#include "base/byte_reader.h"
+#include "views/trace_text_pieces.h"
+
+namespace stackreel::views {
+
+using tracedata::ValueFormat;
+
+namespace {
+
+void AppendCharacter(std::string& out, char c, char quote) {
+  switch (c) {
+    case '\n':
+      out += "\\n";
+      return;
+    case '\t':
+      out += "\\t";
+      return;
+    case '\r':
+      out += "\\r";
+      return;
+    case '\0':
+      out += "\\0";
+      return;
+    default:
+      break;
+  }
+  const auto byte = static_cast<uint8_t>(c);
+  if (c == quote || c == '\\') {
+    out += '\\';
+    out += c;
+  } else if (byte < 0x20 || byte == 0x7f) {
+    fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
+  } else {
+    out += c;
+  }
+}
+
+// Up to eight little-endian bytes.
+uint64_t NumberIn(ByteView bytes) {
+  uint64_t value = 0;
+  std::memcpy(&value, bytes.data(), std::min<size_t>(bytes.size(), sizeof(value)));
+  return kNativeEndian == Endian::kLittle ? value : std::byteswap(value);
+}
+
+int64_t SignedIn(ByteView bytes) {
+  const size_t bits = 8 * std::clamp<size_t>(bytes.size(), 1, 8);
+  return static_cast<int64_t>(NumberIn(bytes) << (64 - bits)) >> (64 - bits);
+}
+
+void AppendSigned(std::string& out, int64_t value) {
+  if (value < 0) out += '-';
+  AppendNumber(out, value < 0 ? -static_cast<uint64_t>(value) : static_cast<uint64_t>(value));
+}
+
+void AppendHex(std::string& out, uint64_t value) {
+  std::array<char, 16> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value, 16).ptr;
+  out += "0x";
+  out.append(digits.data(), end);
+}
+
+void AppendFloat(std::string& out, ByteView bytes) {
+  if (bytes.size() == sizeof(float)) {
+    const auto bits = static_cast<uint32_t>(NumberIn(bytes));
+    fmt::format_to(std::back_inserter(out), "{}", std::bit_cast<float>(bits));
+  } else if (bytes.size() == sizeof(double)) {
+    fmt::format_to(std::back_inserter(out), "{}", std::bit_cast<double>(NumberIn(bytes)));
+  } else {  // x87's 80 bits: sign and exponent, then 64 bits of fraction with its integer bit
+    const uint64_t fraction = NumberIn(bytes.first(8));
+    const auto top = static_cast<uint32_t>(NumberIn(bytes.subspan(8, 2)));
+    const int exponent = static_cast<int>(top & 0x7fff) - 16383 - 63;
+    double value = static_cast<double>(fraction);
+    // By repeated squaring, since nothing here has ldexp's range at hand.
+    double factor = exponent < 0 ? 0.5 : 2.0;
+    for (uint32_t n = static_cast<uint32_t>(exponent < 0 ? -exponent : exponent); n != 0; n >>= 1) {
+      if ((n & 1) != 0) value *= factor;
+      factor *= factor;
+    }
+    if ((top & 0x8000) != 0) value = -value;
+    fmt::format_to(std::back_inserter(out), "{}", value);
+  }
+}
+
+// What a register holds. An int leaves the upper half of one as it is, mostly zeros.
+void AppendUntyped(std::string& out, ByteView bytes) {
+  constexpr int64_t kSmall = 100'000;
+  const int64_t value = SignedIn(bytes);
+  const auto narrow = static_cast<int32_t>(static_cast<uint32_t>(value));
+  if (value >= -kSmall && value <= kSmall) {
+    AppendSigned(out, value);
+  } else if (value >> 32 == 0 && narrow < 0 && narrow >= -kSmall) {
+    AppendSigned(out, narrow);
+  } else {
+    AppendHex(out, NumberIn(bytes));
+  }
+}
+
+void AppendString(std::string& out, ByteReader& reader) {
+  const uint16_t size = reader.U16();
+  if (!reader.ok()) {
+    out += '?';
+  } else if (size == ValueFormat::kNullText) {
+    out += "NULL";
+  } else if (size == ValueFormat::kUnreadableText) {
+    out += '<';
+    AppendHex(out, reader.U64());
+    out += '>';
+  } else {
+    out += '"';
+    const ByteView bytes = reader.Bytes(size & ~ValueFormat::kTextGoesOn);
+    for (const char c : AsText(bytes)) AppendCharacter(out, c, '"');
+    out += '"';
+    if ((size & ValueFormat::kTextGoesOn) != 0) out += "...";
+  }
+}
+
+bool IsKnown(const ValueFormat& format, ByteView bytes) {
+  if (format.kind == ValueFormat::Kind::kStruct) return true;
+  if (bytes.empty()) return false;
+  if (format.kind != ValueFormat::Kind::kFloat) return true;
+  return bytes.size() == 4 || bytes.size() == 8 || bytes.size() == 10 || bytes.size() == 16;
+}
+
+}  // namespace
+
+const ValueText::Names& ValueText::NamesOf(uint32_t enumeration) {
+  const auto [at, is_new] = enumerations_.try_emplace(enumeration);
+  if (is_new) {
+    for (const auto& one : calls_.source().tables().enumerations) {
+      if (one.id != enumeration) continue;
+      for (const auto& name : one.names) at->second.try_emplace(name.value, name.text);
+    }
+  }
+  return at->second;
+}
+
+// Its name; or the names of its bits; or the number.
+void ValueText::AppendEnumeration(std::string& out, uint32_t id, int64_t value) {
+  const Names& names = NamesOf(id);
+  if (const auto at = names.find(value); at != names.end()) {
+    out += at->second;
+    return;
+  }
+  auto left = static_cast<uint64_t>(value);
+  std::string bits;
+  for (const auto& [one, name] : names) {
+    const auto bit = static_cast<uint64_t>(one);
+    if (!std::has_single_bit(bit) || (left & bit) == 0) continue;
+    if (!bits.empty()) bits += '|';
+    bits += name;
+    left &= ~bit;
+  }
+  if (left == 0 && !bits.empty()) {
+    out += bits;
+  } else {
+    AppendSigned(out, value);
+  }
+}
+
+void ValueText::AppendFunction(std::string& out, uint64_t avma) {
+  const tracedata::TraceTables& tables = calls_.source().tables();
+  for (; functions_known_ < tables.functions.size(); ++functions_known_) {
+    const auto& function = tables.functions[functions_known_];
+    functions_.try_emplace({function.module, function.svma.value}, functions_known_);
+  }
+  for (const auto& load : tables.loads) {
+    if (avma < load.start.value || avma >= load.end.value) continue;
+    const auto at = functions_.find({load.module, avma - load.bias});
+    if (at == functions_.end()) continue;
+    out += '&';
+    out += calls_.names().NameOf(at->second);
+    return;
+  }
+  AppendHex(out, avma);
+}
+
+void ValueText::AppendOne(std::string& out, const ValueFormat& format, ByteView bytes) {
+  switch (format.kind) {
+    case ValueFormat::Kind::kSigned:
+      AppendSigned(out, SignedIn(bytes));
+      return;
+    case ValueFormat::Kind::kNumber:
+      AppendUntyped(out, bytes);
+      return;
+    case ValueFormat::Kind::kEnumeration:
+      AppendEnumeration(out, format.enumeration, SignedIn(bytes));
+      return;
+    case ValueFormat::Kind::kUnsigned:
+      AppendNumber(out, NumberIn(bytes));
+      return;
+    case ValueFormat::Kind::kHex:
+    case ValueFormat::Kind::kPointer:
+      if (bytes.size() == 16 && NumberIn(bytes.subspan(8)) != 0) {
+        AppendHex(out, NumberIn(bytes.subspan(8)));
+        fmt::format_to(std::back_inserter(out), "{:016x}", NumberIn(bytes.first(8)));
+      } else {
+        AppendHex(out, NumberIn(bytes));
+      }
+      return;
+    case ValueFormat::Kind::kFunction:
+      AppendFunction(out, NumberIn(bytes));
+      return;
+    case ValueFormat::Kind::kCharacter:
+      out += '\'';
+      AppendCharacter(out, static_cast<char>(bytes[0]), '\'');
+      out += '\'';
+      return;
+    case ValueFormat::Kind::kBool:
+      if (bytes[0] > 1) {
+        AppendNumber(out, bytes[0]);
+      } else {
+        out += bytes[0] != 0 ? "true" : "false";
+      }
+      return;
+    case ValueFormat::Kind::kFloat:
+      AppendFloat(out, bytes);
+      return;
+    case ValueFormat::Kind::kStruct:
+      out += "{...}";
+      return;
+    case ValueFormat::Kind::kString:
+      return;
+  }
+}
+
+void ValueText::Append(std::string& out, const std::vector<ValueFormat>& formats, ByteView values) {
+  ByteReader reader(values);
+  for (size_t i = 0; i < formats.size(); ++i) {
+    if (i > 0) out += ", ";
+    const ValueFormat& format = formats[i];
+    if (format.kind == ValueFormat::Kind::kString) {
+      AppendString(out, reader);
+      continue;
+    }
+    const bool has_bytes = format.kind != ValueFormat::Kind::kStruct;
+    const ByteView bytes = has_bytes ? reader.Bytes(format.bytes) : ByteView();
+    if (IsKnown(format, bytes)) {
+      AppendOne(out, format, bytes);
+    } else {
+      out += '?';
+    }
+  }
+  if (formats.empty() && !values.empty()) out += '?';
+}
+
+}  // namespace stackreel::views

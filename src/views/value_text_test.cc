@@ -1,0 +1,126 @@
+#include "views/value_text.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "base/byte_writer.h"
+#include "tracedata/fake_trace.h"
+
+namespace stackreel::views {
+namespace {
+
+using tracedata::TraceFact;
+using tracedata::TraceFunction;
+using tracedata::ValueFormat;
+using Kind = ValueFormat::Kind;
+
+class ValueTextTest : public testing::Test {
+ protected:
+  ValueTextTest() {
+    auto writer = tracedata::TraceWriter::Begin(trace_.calls, trace_.facts, 0);
+    for (const TraceFact& fact :
+         {TraceFact(tracedata::TraceModule{.id = 1, .path = "/bin/prog"}),
+          TraceFact(tracedata::ModuleLoad{.pid = 1,
+                                          .module = 1,
+                                          .ticks = 0,
+                                          .start = Avma(0x5000),
+                                          .end = Avma(0x9000),
+                                          .bias = 0x4000}),
+          TraceFact(TraceFunction{.id = 1, .module = 1, .svma = Svma(0x1100), .name = "_Z3foov"}),
+          TraceFact(tracedata::TraceEnumeration{
+              .id = 7, .name = "color", .names = {{1, "kRed"}, {2, "kBlue"}, {-1, "kNone"}}})}) {
+      EXPECT_TRUE(writer->Add(fact));
+    }
+    EXPECT_TRUE(writer->Flush());
+    source_ = *trace_.Open();
+    calls_ = std::make_unique<analyze::TraceCalls>(*source_, selection_);
+  }
+
+  std::string Text(const ValueFormat& format, ByteView bytes) {
+    std::string text;
+    ValueText(*calls_).Append(text, {format}, bytes);
+    return text;
+  }
+  template <typename T>
+  std::string Text(Kind kind, T value, uint32_t enumeration = 0) {
+    uint8_t bytes[sizeof(T)];
+    std::memcpy(bytes, &value, sizeof(T));
+    return Text({.kind = kind, .bytes = sizeof(T), .name = "", .enumeration = enumeration}, bytes);
+  }
+  std::string TextOf(uint16_t word, const std::string& behind) {
+    ByteWriter out(Endian::kLittle);
+    out.U16(word);
+    out.Text(behind);
+    return Text({.kind = Kind::kString}, out.view());
+  }
+
+  tracedata::FakeTrace trace_;
+  std::unique_ptr<tracedata::TraceSource> source_;
+  analyze::CallSelection selection_;
+  std::unique_ptr<analyze::TraceCalls> calls_;
+};
+
+TEST_F(ValueTextTest, Numbers) {
+  EXPECT_EQ(Text<int8_t>(Kind::kSigned, -128), "-128");
+  EXPECT_EQ(Text<int64_t>(Kind::kSigned, INT64_MIN), "-9223372036854775808");
+  EXPECT_EQ(Text<uint64_t>(Kind::kUnsigned, UINT64_MAX), "18446744073709551615");
+  EXPECT_EQ(Text<uint16_t>(Kind::kHex, 0xbeef), "0xbeef");
+  EXPECT_EQ(Text<unsigned __int128>(Kind::kHex, (static_cast<unsigned __int128>(0x12) << 64) | 3),
+            "0x120000000000000003");
+  EXPECT_EQ(Text<char>(Kind::kCharacter, '\n'), "'\\n'");
+  EXPECT_EQ(Text<bool>(Kind::kBool, true), "true");
+  EXPECT_EQ(Text<uint8_t>(Kind::kBool, 9), "9");
+  EXPECT_EQ(Text<float>(Kind::kFloat, 1.5F), "1.5");
+  EXPECT_EQ(Text<double>(Kind::kFloat, -0.1), "-0.1");
+}
+
+TEST_F(ValueTextTest, WhatARegisterHolds) {
+  EXPECT_EQ(Text<uint64_t>(Kind::kNumber, 100'000), "100000");
+  EXPECT_EQ(Text<int64_t>(Kind::kNumber, -3), "-3");
+  EXPECT_EQ(Text<uint64_t>(Kind::kNumber, 0xfffffffd), "-3");
+  EXPECT_EQ(Text<uint64_t>(Kind::kNumber, 0x7ffe12345678), "0x7ffe12345678");
+  EXPECT_EQ(Text<int64_t>(Kind::kNumber, INT64_MIN), "0x8000000000000000");
+}
+
+TEST_F(ValueTextTest, Enumerations) {
+  EXPECT_EQ(Text<int32_t>(Kind::kEnumeration, 2, 7), "kBlue");
+  EXPECT_EQ(Text<int8_t>(Kind::kEnumeration, -1, 7), "kNone");
+  EXPECT_EQ(Text<int32_t>(Kind::kEnumeration, 3, 7), "kRed|kBlue");
+  EXPECT_EQ(Text<int32_t>(Kind::kEnumeration, 4, 7), "4");
+  EXPECT_EQ(Text<int32_t>(Kind::kEnumeration, 2, 0), "2");
+}
+
+TEST_F(ValueTextTest, Texts) {
+  EXPECT_EQ(TextOf(3, "a\"b"), "\"a\\\"b\"");
+  EXPECT_EQ(TextOf(2 | ValueFormat::kTextGoesOn, "ab"), "\"ab\"...");
+  EXPECT_EQ(TextOf(ValueFormat::kNullText, ""), "NULL");
+  EXPECT_EQ(TextOf(ValueFormat::kUnreadableText, std::string("\x34\x12\0\0\0\0\0\0", 8)),
+            "<0x1234>");
+  EXPECT_EQ(Text({.kind = Kind::kString}, ByteView()), "?");
+}
+
+TEST_F(ValueTextTest, FunctionsHaveNames) {
+  EXPECT_EQ(Text<uint64_t>(Kind::kFunction, 0x5100), "&foo");
+  EXPECT_EQ(Text<uint64_t>(Kind::kFunction, 0x5101), "0x5101");
+  EXPECT_EQ(Text<uint64_t>(Kind::kFunction, 0x1100), "0x1100");
+  EXPECT_EQ(Text<uint64_t>(Kind::kPointer, 0x5100), "0x5100");
+}
+
+TEST_F(ValueTextTest, WhatIsMissingIsAQuestionMark) {
+  std::string text;
+  const std::vector<uint8_t> bytes = {1};
+  ValueText values(*calls_);
+  values.Append(text,
+                {{.kind = Kind::kSigned, .bytes = 1},
+                 {.kind = Kind::kStruct},
+                 {.kind = Kind::kSigned, .bytes = 4}},
+                bytes);
+  EXPECT_EQ(text, "1, {...}, ?");
+  EXPECT_EQ(Text({.kind = Kind::kFloat, .bytes = 1}, bytes), "?");
+}
+
+}  // namespace
+}  // namespace stackreel::views
