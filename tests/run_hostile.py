@@ -18,12 +18,13 @@ import tempfile
 
 # Functions of the C library are patched too, beside the program's own.
 ALSO = {"libc_calls": ["malloc@libc", "free@libc", "clock_gettime@libc", "getpid@libc"],
+        "libraries": ["*@library17", "*@library23"],
         "sleeps": ["nanosleep@libc", "poll@libc", "epoll_wait@libc", "select@libc"]}
 ENDED_BEFORE = 76
-LINK = {"static": ["-static"], "static_pie": ["-static-pie"], "stripped": ["-s"]}
-# (program, how it is linked); "" is as usual.
+LINK = {"static": ["-static"], "static_pie": ["-static-pie"], "stripped": ["-s"], "one_thread": []}
+# (program, how it is linked, or run); "" is as usual.
 EXTRA = [("hot_leaf", "static"), ("hot_leaf", "static_pie"), ("hot_leaf", "stripped"),
-         ("exceptions", "static"), ("jumps", "static")]
+         ("exceptions", "static"), ("jumps", "static"), ("libraries", "one_thread")]
 
 
 def compilers(matrix):
@@ -77,10 +78,15 @@ def main():
             build(source, pair, flags, binary, LINK.get(link, []))
             environment = dict(os.environ)
             if name == "libraries":
-                library = os.path.join(folder, "library.so")
-                build(source, pair, flags, library, ["-fPIC", "-shared", "-DLIBRARY"])
-                environment["HOSTILE_LIBRARY"] = library
+                libraries = []
+                for number in (17, 23):
+                    libraries.append(os.path.join(folder, f"library{number}.so"))
+                    build(source, pair, flags, libraries[-1],
+                          ["-fPIC", "-shared", f"-DLIBRARY={number}"])
+                environment["HOSTILE_LIBRARY"] = ":".join(libraries)
             threads = [] if name in ("vfork_loop", "prefork", "libraries") else [str(options.threads)]
+            if name == "libraries" and link == "one_thread":
+                threads = ["1"]
             # A stripped program has no names of its own.
             own = ["malloc@libc", "free@libc", "*sleep@libc"] if link == "stripped" else ["."]
             patterns = [f"--pattern={p}" for p in own + ALSO.get(name, [])]

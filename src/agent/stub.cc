@@ -11,8 +11,15 @@ namespace stackreel::agent {
 namespace {
 
 // Where in a room's header the address of a routine stands.
-enum class Routine : uint8_t { kEnter, kEnterFramed, kLeave, kBeforeUnwind, kAfterCatch };
-constexpr size_t kRoutines = 5;
+enum class Routine : uint8_t {
+  kEnter,
+  kEnterFramed,
+  kLeave,
+  kBeforeUnwind,
+  kAfterCatch,
+  kLibraries
+};
+constexpr size_t kRoutines = 6;
 static_assert(kRoutines * sizeof(uint64_t) <= kRoomHeaderSize);
 
 // lea rsp, [rsp + displacement]: adds without changing the flags.
@@ -92,6 +99,9 @@ void PutHead(StubWriter& writer, StubKind kind, const patch::Site& site) {
     case StubKind::kAfterCatch:
       writer.PutCall(Routine::kAfterCatch);
       return;
+    case StubKind::kLibraries:
+      writer.PutCall(Routine::kLibraries);
+      return;
   }
 }
 
@@ -109,8 +119,9 @@ std::array<uint8_t, kRoomHeaderSize> MakeRoomHeader(Avma agent) {
   const ByteView code = AgentCode();
   if (code.size() < sizeof(header)) return bytes;
   std::memcpy(&header, code.data(), sizeof(header));
-  const std::array<uint32_t, kRoutines> offsets = {header.enter, header.enter_framed, header.leave,
-                                                   header.before_unwind, header.after_catch};
+  const std::array<uint32_t, kRoutines> offsets = {header.enter,       header.enter_framed,
+                                                   header.leave,       header.before_unwind,
+                                                   header.after_catch, header.libraries};
   for (size_t i = 0; i < kRoutines; ++i) {
     x86::PutLittleEndian(bytes, i * sizeof(uint64_t), agent.value + offsets[i]);
   }
@@ -125,6 +136,7 @@ size_t StubHeadLength(StubKind kind) {
       return kFramedHead;
     case StubKind::kBeforeUnwind:
     case StubKind::kAfterCatch:
+    case StubKind::kLibraries:
       break;
   }
   return kIndirectCallLength;
@@ -149,6 +161,7 @@ Avma ReturnPoint(StubKind kind, Avma stub) {
       return stub + kFramedBack;
     case StubKind::kBeforeUnwind:
     case StubKind::kAfterCatch:
+    case StubKind::kLibraries:
       break;
   }
   return Avma(0);

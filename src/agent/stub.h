@@ -29,6 +29,7 @@ enum class StubKind : uint8_t {
   kFramedCall,    // the same, for a site behind push rbp; mov rbp, rsp: return address at rbp + 8
   kBeforeUnwind,  // of functions that walk the stack: puts true return addresses back first
   kAfterCatch,    // of __cxa_begin_catch: what lies below was left; hijacks the rest again
+  kLibraries,     // of what the dynamic linker calls when it has changed what is loaded
 };
 
 // The bytes before `body`, where the copy of the site's original begins.
@@ -47,7 +48,7 @@ enum class StubKind : uint8_t {
 //   pass   lea rsp, [rsp+8]
 //   body
 //
-// The others do not record: call [before_unwind] or [after_catch], then body.
+// The others do not record: call [before_unwind], [after_catch] or [libraries], then body.
 //
 // A function that returns twice must have no stub of the first two kinds: setjmp, getcontext,
 // vfork. (Where it has one all the same, its second return finds its way as long as the thread has

@@ -94,7 +94,7 @@ class TraceCommand : public Command {
   // In the order of the command line: 'P' or 'U', and the pattern.
   std::vector<std::pair<char, std::string>> patterns_;
   std::vector<std::string> patch_, unpatch_;
-  std::string time_, on_full_ = "block";
+  std::string time_, on_full_ = "block", libraries_ = "wait";
   double duration_ = 0;
   uint32_t buffer_mb_ = 32;
   std::optional<double> duration_s_;
@@ -137,6 +137,11 @@ void TraceCommand::AddOptions(CLI::App& app) {
                  "Where the program records faster than can be written: block it, or drop calls "
                  "and count them")
       ->check(CLI::IsMember({"block", "drop"}))
+      ->capture_default_str();
+  app.add_option("--libraries", libraries_,
+                 "Libraries that are loaded later are patched as the patterns say: the thread that "
+                 "loads one waits for that, or goes on, and first calls may be missed (later)")
+      ->check(CLI::IsMember({"wait", "later"}))
       ->capture_default_str();
   app.add_option("-z,--compression-level", options_.level, "How hard to compress, 0 to 22")
       ->type_name("LEVEL")
@@ -186,6 +191,7 @@ Status TraceCommand::Convert() {
   if (std::isnan(duration_)) return Fail(ErrorKind::kUsage, "--duration: nan is not a time");
   if (duration_ > 0) duration_s_ = duration_;
   options_.chunks = (buffer_mb_ << 20) / tracedata::kChunkSize;
+  options_.await_libraries = libraries_ == "wait";
   options_.on_full = on_full_ == "drop" ? tracedata::OnFull::kDrop : tracedata::OnFull::kBlock;
   return {};
 }
@@ -228,6 +234,7 @@ TraceEnd TraceCommand::Await(tracer::TraceSession& session, const EndSignals& si
     pollfd events[] = {
         {.fd = signals.fd(), .events = POLLIN, .revents = 0},
         {.fd = session.pidfd(), .events = POLLIN, .revents = 0},
+        {.fd = session.libraries_fd(), .events = POLLIN, .revents = 0},
         {.fd = server != nullptr ? server->fd() : -1, .events = POLLIN, .revents = 0}};
     (void)poll(events, std::size(events), *wait);
     if (const auto ended = session.Ended()) return *ended;
@@ -236,7 +243,7 @@ TraceEnd TraceCommand::Await(tracer::TraceSession& session, const EndSignals& si
       if (session.child() == nullptr) return TraceEnd::kSignal;
       if (!came->by_kernel) session.child()->Signal(came->signal);
     }
-    if ((events[2].revents & POLLIN) != 0 && Converse(session, *server)) {
+    if ((events[3].revents & POLLIN) != 0 && Converse(session, *server)) {
       return TraceEnd::kRequest;
     }
     (void)session.Tend();  // told of at the end
@@ -267,6 +274,11 @@ Result<int> TraceCommand::Run(const GlobalOptions& global) {
     Print(stderr, "stackreel: tracing {} of process {}; Ctrl-C ends it\n",
           Plural(begun.patched, "function"), (*session)->pid());
   }
+  if (!global.quiet) {
+    for (const std::string& pattern : (*session)->Awaited()) {
+      Print(stderr, "stackreel: '{}' waits for its module, which is not loaded yet\n", pattern);
+    }
+  }
   const TraceEnd end = Await(**session, signals, server ? server->get() : nullptr);
   const auto summary = (*session)->Finish(end);
   if (leaving_.peer.valid()) {
@@ -293,6 +305,10 @@ int TraceCommand::Report(const TraceSummary& summary, const GlobalOptions& globa
           Plural(summary.collected.threads, "thread"), lost, summary.bytes, summary.directory);
     for (const auto& [reason, count] : summary.patched.refused) {
       Print(stderr, "  {} not patched: {}\n", Plural(count, "function"), reason);
+    }
+    if (summary.followed.patched != 0) {
+      Print(stderr, "  {} patched in libraries that were loaded later\n",
+            Plural(summary.followed.patched, "function"));
     }
     if (summary.patched.deferred != 0) {
       Print(stderr, "  {} patched late: a thread was inside\n",

@@ -11,17 +11,32 @@ namespace stackreel::patch {
 
 std::expected<size_t, Refusal> SiteSet::Add(const Site& site, SiteState state) {
   CHECK(CheckSite(site));
-  const auto after = by_begin_.lower_bound(site.begin());
-  if (after != by_begin_.end() && after->first < site.end()) {
-    return std::unexpected(Refusal::kOverlap);
-  }
-  if (after != by_begin_.begin() && sites_[std::prev(after)->second]->end() > site.begin()) {
-    return std::unexpected(Refusal::kOverlap);
-  }
-  by_begin_.emplace_hint(after, site.begin(), sites_.size());
+  if (!IsFree(site)) return std::unexpected(Refusal::kOverlap);
+  by_begin_.emplace(site.begin(), sites_.size());
   sites_.push_back(std::make_unique<const Site>(site));
   states_.push_back(state);
   return sites_.size() - 1;
+}
+
+bool SiteSet::IsFree(const Site& site) const {
+  const auto after = by_begin_.lower_bound(site.begin());
+  if (after != by_begin_.end() && after->first < site.end()) return false;
+  return after == by_begin_.begin() || sites_[std::prev(after)->second]->end() <= site.begin();
+}
+
+void SiteSet::Forget(size_t i) {
+  const auto at = by_begin_.find(sites_[i]->begin());
+  if (at != by_begin_.end() && at->second == i) by_begin_.erase(at);
+  states_[i] = SiteState::kGone;
+}
+
+bool SiteSet::Revive(size_t i) {
+  const auto at = by_begin_.find(sites_[i]->begin());
+  const bool is_known = at != by_begin_.end() && at->second == i;
+  if (!is_known && !IsFree(*sites_[i])) return false;
+  if (!is_known) by_begin_.emplace(sites_[i]->begin(), i);
+  states_[i] = SiteState::kOriginal;
+  return true;
 }
 
 size_t SiteSet::Count(SiteState state) const {
@@ -96,6 +111,7 @@ Outcome SiteSet::Run(std::vector<size_t> batch, Direction direction, const Proce
   std::ranges::sort(batch);
   batch.erase(std::ranges::unique(batch).begin(), batch.end());
   std::erase_if(batch, [&](size_t i) {
+    if (states_[i] == SiteState::kGone) return true;
     const auto refusal = RefusedBy(*sites_[i], mode);
     // What is patched is unpatched in whichever way there is: it is one store of one byte.
     if (!refusal || (direction == Direction::kUnpatch && refusal == Refusal::kTrapBlocked)) {

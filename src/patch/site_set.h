@@ -26,7 +26,8 @@ struct Outcome {
   std::vector<std::pair<size_t, Refusal>> refused;
 };
 
-// Sites are numbered as they are added. Not for use by several threads at once.
+// Sites are numbered as they are added. A site that is kGone is left alone by every batch. Not for
+// use by several threads at once.
 class SiteSet {
  public:
   // `state` is kOriginal for what was just planned, kStuck for what another process may have left
@@ -48,10 +49,18 @@ class SiteSet {
   // Unpatches all sites, whatever state memory is in: for whoever comes after a tracer that died.
   Outcome Recover(const Process& process, SwitchMode mode);
 
+  // The module that the site was in is not mapped any more: what lies there now is no concern of
+  // ours, and other sites may be added there. Its state is kGone. Not for a site that is kStuck.
+  void Forget(size_t i);
+  // The same module is mapped at the same place again, so that the site is kOriginal. False if
+  // other sites are there by now.
+  bool Revive(size_t i);
+
   // Entries of the traps that stand at sites not in `batch` (ascending).
   [[nodiscard]] std::vector<TrapEntry> Standing(std::span<const size_t> batch) const;
 
  private:
+  [[nodiscard]] bool IsFree(const Site& site) const;
   Outcome Run(std::vector<size_t> batch, Direction direction, const Process& process,
               SwitchMode mode);
 

@@ -45,6 +45,28 @@ TEST_F(SiteSetTest, SitesMustNotOverlap) {
   EXPECT_EQ(set_.Add(FakeNop(0x0ffb)), 5U);
 }
 
+TEST_F(SiteSetTest, WhatIsForgottenIsLeftAlone) {
+  EXPECT_FALSE(Patch({0, 1, 2}).error);
+  set_.Forget(1);
+  EXPECT_EQ(set_.state(1), kGone);
+  EXPECT_FALSE(Unpatch({1}).error);
+  EXPECT_FALSE(Patch({1}).error);
+  EXPECT_FALSE(set_.Recover(process_.process(), SwitchMode::kTrap).error);
+  EXPECT_THAT(States(), ElementsAre(kOriginal, kGone, kOriginal, kOriginal));
+  EXPECT_EQ(process_.FormOf(all_[1]), MemoryForm::kPatched) << "somebody else's by now";
+}
+
+TEST_F(SiteSetTest, OthersMayTakeTheForgottensPlace) {
+  set_.Forget(1);
+  EXPECT_EQ(set_.Add(FakeNop(0x1002)), 4U);
+  EXPECT_FALSE(set_.Revive(1)) << "they are there";
+  EXPECT_EQ(set_.state(1), kGone);
+  set_.Forget(4);
+  EXPECT_TRUE(set_.Revive(1));
+  EXPECT_EQ(set_.state(1), kOriginal);
+  EXPECT_EQ(set_.Add(FakeNop(0x1002)).error(), Refusal::kOverlap);
+}
+
 TEST_F(SiteSetTest, OnlyWhatIsNamedIsSwitched) {
   EXPECT_FALSE(Patch({1, 0, 1}).error);
   EXPECT_THAT(States(), ElementsAre(kPatched, kPatched, kOriginal, kOriginal));

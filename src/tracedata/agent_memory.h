@@ -22,7 +22,7 @@
 namespace stackreel::tracedata {
 
 inline constexpr uint64_t kAgentMagic = 0x31746e6761727473;  // "stragnt1"
-inline constexpr uint32_t kAgentVersion = 4;
+inline constexpr uint32_t kAgentVersion = 5;
 
 inline constexpr uint64_t kAgentCodeSize = 64 << 10;
 
@@ -129,7 +129,14 @@ struct AgentControl {
   std::atomic<uint64_t> gave_up_at = 0;
   // Ticks when no slot was free: it takes a look at each to find out, so not at every call.
   std::atomic<uint64_t> no_slot_at = 0;
-  uint64_t reserved[23] = {};
+  // Of the dynamic linker (<link.h>, struct r_debug); 0: there is none, or nobody wants to know.
+  std::atomic<uint64_t> debug_state = 0;
+  // 1: a thread that loads libraries waits until the tracer has seen to them.
+  std::atomic<uint32_t> await_libraries = 0;
+  // PoolHeader::libraries_done, + 1, when the tracer was waited for in vain: until it rises nobody
+  // waits.
+  std::atomic<uint32_t> libraries_late_at = 0;
+  uint64_t reserved[21] = {};
 };
 static_assert(sizeof(AgentControl) <= 4096);
 inline constexpr uint64_t kControlSize = 4096;
@@ -184,7 +191,12 @@ struct PoolHeader {
   std::atomic<uint32_t> filled = 0;
   std::atomic<uint32_t> tracer_waits = 0;
   std::atomic<uint32_t> hint = 0;  // where to look for a free chunk
-  uint32_t reserved[23] = {};
+  // Rises when the dynamic linker has loaded or unloaded something (and `filled` with it). The
+  // tracer sets the others to what it has seen and, when it has patched, done.
+  std::atomic<uint32_t> libraries_changed = 0;
+  std::atomic<uint32_t> libraries_seen = 0;
+  std::atomic<uint32_t> libraries_done = 0;  // a futex, shared
+  uint32_t reserved[20] = {};
   // ChunkHeader × chunks, then at the next page the chunks.
 };
 static_assert(sizeof(PoolHeader) == 128);
@@ -209,6 +221,7 @@ struct AgentCodeHeader {
   uint32_t after_catch = 0;    // an exception has been caught
   uint32_t trap = 0;           // handler of SIGTRAP
   uint32_t trap_return = 0;    // its restorer
+  uint32_t libraries = 0;      // the dynamic linker has changed what is loaded
 };
 
 }  // namespace stackreel::tracedata

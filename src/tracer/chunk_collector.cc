@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -30,7 +32,10 @@ std::string CommOf(uint32_t pid, uint32_t tid) {
 }  // namespace
 
 ChunkCollector::ChunkCollector(Pool& pool, TraceOutput& output, uint32_t pid)
-    : pool_(pool), output_(output), pid_(pid) {
+    : pool_(pool),
+      output_(output),
+      pid_(pid),
+      libraries_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   processes_.emplace(pid, 0);
 }
 
@@ -47,13 +52,19 @@ void ChunkCollector::Start() {
 }
 
 void ChunkCollector::Work() {
+  uint32_t libraries = 0;
   while (!ends_) {
+    if (const uint32_t now = pool_.header().libraries_changed; now != libraries) {
+      libraries = now;
+      const uint64_t one = 1;
+      (void)!write(libraries_fd_.get(), &one, sizeof(one));
+    }
     bool any = false;
     if (Status taken = TakeFull(&any); !taken) {
       const std::scoped_lock lock(mutex_);
       if (status_) status_ = std::move(taken);
     }
-    if (!any) pool_.AwaitFull(kPauseMs);
+    if (!any) pool_.AwaitFull(kPauseMs, libraries);
   }
 }
 

@@ -45,6 +45,9 @@ class ChunkCollector {
   using OpenCalls = std::map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>>;  // pid, tid
   Status TakeOwned(uint32_t pid, const OpenCalls& open);
 
+  // Can be read from (8 bytes, which make it silent again) when the program has loaded or unloaded
+  // libraries.
+  [[nodiscard]] int libraries_fd() const { return libraries_fd_.get(); }
   [[nodiscard]] CollectedCounts counts() const;
   // What went wrong on the thread: the trace is then complete up to there.
   [[nodiscard]] Status status() const;
@@ -66,6 +69,7 @@ class ChunkCollector {
   Pool& pool_;
   TraceOutput& output_;
   uint32_t pid_;
+  os::Fd libraries_fd_;
   std::atomic<bool> ends_ = false;
   mutable std::mutex mutex_;
   CollectedCounts counts_;

@@ -101,6 +101,8 @@ Result<FunctionPattern> FunctionPattern::Parse(std::string_view text) {
 
 const std::string& FunctionPattern::text() const { return state_->text; }
 
+bool FunctionPattern::names_module() const { return state_->module.has_value(); }
+
 bool FunctionPattern::MatchesModule(std::string_view path, bool is_program) const {
   if (!state_->module) return is_program;
   const std::string& glob = *state_->module;

@@ -26,6 +26,7 @@ class FunctionPattern {
   ~FunctionPattern();
 
   [[nodiscard]] const std::string& text() const;
+  [[nodiscard]] bool names_module() const;
   [[nodiscard]] bool MatchesModule(std::string_view path, bool is_program) const;
   [[nodiscard]] bool MatchesName(std::string_view name) const;
 

@@ -93,10 +93,20 @@ void Pool::Drop() {
                   static_cast<off_t>(tracedata::PoolSize(chunks_) - kept));
 }
 
-void Pool::AwaitFull(int milliseconds) const {
+void Pool::NoteLibrariesDone(uint32_t change) const {
+  PoolHeader& pool = header();
+  pool.libraries_done = change;
+  syscall(SYS_futex, FutexWord(pool.libraries_done), FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+}
+
+void Pool::AwaitFull(int milliseconds, uint32_t libraries) const {
   PoolHeader& pool = header();
   const uint32_t seen = pool.filled;
   pool.tracer_waits = 1;
+  if (pool.libraries_changed != libraries) {
+    pool.tracer_waits = 0;
+    return;
+  }
   for (uint32_t i = 0; i < chunks_; ++i) {
     if (chunk(i).state == static_cast<uint32_t>(tracedata::ChunkState::kFull)) {
       pool.tracer_waits = 0;
@@ -283,6 +293,7 @@ Result<std::unique_ptr<InstalledAgent>> InstalledAgent::Install(Target& target,
   control.tid_offset = tid_offset;
   control.fork_mark_set = 1;
   control.on_full = options.on_full;
+  control.await_libraries = options.await_libraries ? 1 : 0;
   control.pool = place.pool().value;
   control.directory = place.directory().value;
   control.slots = place.slots().value;

@@ -48,8 +48,12 @@ class Pool {
   [[nodiscard]] ByteView words(uint32_t i) const;
   // Gives all but the header's page back to the system: for when nobody records any more.
   void Drop();
-  // Waits until a chunk becomes full, or for `milliseconds`.
-  void AwaitFull(int milliseconds) const;
+  // Waits until a chunk becomes full or libraries_changed is not `libraries` any more, or for
+  // `milliseconds`.
+  void AwaitFull(int milliseconds, uint32_t libraries) const;
+  // Tells threads that wait for what they have loaded that `change` and all before have been seen
+  // to.
+  void NoteLibrariesDone(uint32_t change) const;
   // Tells whoever waits for a free chunk.
   void NoteFreed() const;
   // The file's identity, as /proc/PID/maps of whoever maps it shows.
@@ -70,6 +74,8 @@ class InstalledAgent {
   struct Options {
     uint32_t chunks = 512;
     tracedata::OnFull on_full = tracedata::OnFull::kBlock;
+    // Whether a thread that loads libraries waits until Pool::NoteLibrariesDone.
+    bool await_libraries = true;
   };
   // Puts the agent into a target that is held. An agent that was left there by a tracer that has
   // detached is used again. Refused: threads whose fs:0 is not their thread pointer (Go, a static

@@ -134,6 +134,8 @@ Result<LeaveOutcome> PutReturnAddressesBack(Target& target, const AgentPlace& ag
                                             OpenCallWords& open) {
   const Avma control = agent.control();
   TRY(target.WriteObject<uint32_t>(control + offsetof(AgentControl, recording), 0));
+  // Who waits for its libraries to be patched goes on.
+  TRY(target.WriteObject<uint32_t>(control + offsetof(AgentControl, await_libraries), 0));
   TRY_ASSIGN(const auto used,
              target.ReadObject<uint32_t>(control + offsetof(AgentControl, slots_used)));
   TRY_ASSIGN(const auto pid, target.ReadObject<uint32_t>(control + offsetof(AgentControl, pid)));

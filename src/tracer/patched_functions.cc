@@ -1,7 +1,6 @@
 #include "tracer/patched_functions.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif
@@ -26,6 +25,7 @@ constexpr std::array kStackWalkers = std::to_array<std::string_view>(
     {"_Unwind_RaiseException", "_Unwind_Resume", "_Unwind_Resume_or_Rethrow",
      "_Unwind_ForcedUnwind", "_Unwind_Backtrace", "backtrace", "longjmp", "_longjmp", "siglongjmp",
      "__longjmp_chk"});
+constexpr const char* kNeeded = "tracing itself needs it patched";
 constexpr std::string_view kBeginCatch = "__cxa_begin_catch";
 // Who has them.
 constexpr std::array kWalkerModules =
@@ -93,6 +93,18 @@ const char* WhyUnfit(const TargetModule& module, const ModuleFunction& function)
 
 }  // namespace
 
+Choice ChoiceOf(std::span<const PatternChoice> patterns, const TargetModule& module,
+                const ModuleFunction& function) {
+  for (size_t i = patterns.size(); i > 0; --i) {
+    const PatternChoice& candidate = patterns[i - 1];
+    if (candidate.pattern.MatchesModule(module.path, module.is_program) &&
+        MatchesAnyName(candidate.pattern, function)) {
+      return candidate.choice;
+    }
+  }
+  return Choice::kNotNamed;
+}
+
 uint64_t NowTicks() {
 #if defined(__x86_64__)
   return __rdtsc();
@@ -101,8 +113,9 @@ uint64_t NowTicks() {
 #endif
 }
 
-PatchedFunctions::PatchedFunctions(Target& target, FactSink facts, Executor& executor)
-    : target_(target), facts_(std::move(facts)), executor_(executor) {
+PatchedFunctions::PatchedFunctions(Target& target, FactSink facts, FunctionNumbers& numbers,
+                                   Executor& executor)
+    : target_(target), facts_(std::move(facts)), numbers_(numbers), executor_(executor) {
   const std::string features = StatusLine(target.pid(), "x86_Thread_features");
   plan_options_.has_shadow_stack = features.contains("shstk");
   plan_options_.allow_trap = false;
@@ -111,29 +124,7 @@ PatchedFunctions::PatchedFunctions(Target& target, FactSink facts, Executor& exe
 void PatchedFunctions::UseAgent(const AgentPlace& agent) {
   rooms_.emplace(target_, agent.code);
   process_.emplace(target_, agent);
-}
-
-Status PatchedFunctions::ReadModules() {
-  TRY_ASSIGN(const std::vector<os::ProcMapping> maps, os::ReadProcMaps(target_.pid()));
-  // Files are opened again only when there are others than the last time.
-  std::vector<std::pair<uint64_t, uint64_t>> code;
-  for (const os::ProcMapping& mapping : maps) {
-    if ((mapping.prot & PROT_EXEC) != 0 && mapping.ino != 0) {
-      code.emplace_back(mapping.start, mapping.ino);
-    }
-  }
-  if (code == mapped_code_) return {};
-  TRY_ASSIGN(std::vector<TargetModule> now, tracer::ReadModules(target_.pid(), maps));
-  mapped_code_ = std::move(code);
-  // Those known keep their numbers, which events and functions have.
-  for (TargetModule& module : now) {
-    const bool known = std::ranges::any_of(modules_, [&module](const TargetModule& old) {
-      return old.path == module.path && old.range == module.range;
-    });
-    if (!known) modules_.push_back(std::move(module));
-  }
-  module_told_.resize(modules_.size());
-  return {};
+  agent_ = agent;
 }
 
 Error PatchedFunctions::NothingMatches(const PatternChoice& choice) const {
@@ -143,7 +134,9 @@ Error PatchedFunctions::NothingMatches(const PatternChoice& choice) const {
   size_t functions = 0;
   std::string untraceable;
   for (const TargetModule& module : modules_) {
-    if (!choice.pattern.MatchesModule(module.path, module.is_program)) continue;
+    if (!module.is_mapped || !choice.pattern.MatchesModule(module.path, module.is_program)) {
+      continue;
+    }
     ++modules;
     if (module.code == nullptr) {
       untraceable += fmt::format("; {}: {}", module.path, module.why_not);
@@ -160,7 +153,7 @@ Error PatchedFunctions::NothingMatches(const PatternChoice& choice) const {
                 fmt::format("pattern '{}': no module of that name is mapped", text));
     std::string cure = "modules there are:";
     for (const TargetModule& module : modules_) {
-      cure += " " + module.path.substr(module.path.rfind('/') + 1);
+      if (module.is_mapped) cure += " " + module.path.substr(module.path.rfind('/') + 1);
     }
     return std::move(error).WithCure(std::move(cure));
   }
@@ -181,7 +174,8 @@ Error PatchedFunctions::NothingMatches(const PatternChoice& choice) const {
 Status PatchedFunctions::CheckMatches(std::span<const PatternChoice> patterns,
                                       const std::vector<size_t>& matches) {
   for (size_t i = 0; i < patterns.size(); ++i) {
-    if (matches[i] == 0) return Fail(NothingMatches(patterns[i]));
+    if (matches[i] != 0 || MayComeLater(patterns[i].pattern)) continue;
+    return Fail(NothingMatches(patterns[i]));
   }
   return {};
 }
@@ -192,6 +186,7 @@ Result<PatchedFunctions::Choices> PatchedFunctions::Choose(
   Choices choices;
   for (size_t m = 0; m < modules_.size(); ++m) {
     TargetModule& module = modules_[m];
+    if (!module.is_mapped) continue;
     std::vector<size_t> concerned;  // patterns, the last first
     for (size_t i = patterns.size(); i > 0; --i) {
       if (patterns[i - 1].pattern.MatchesModule(module.path, module.is_program)) {
@@ -224,13 +219,13 @@ Result<PatchedFunctions::Function*> PatchedFunctions::Register(size_t module,
   const Key key = {module, function.start};
   const auto [at, is_new] = functions_.emplace(key, Function());
   if (!is_new) return &at->second;
-  at->second.id = next_function_++;
-  by_id_.emplace(at->second.id, key);
-  const TargetModule& of = modules_[module];
-  if (!module_told_[module]) {
-    module_told_[module] = true;
-    const auto id = static_cast<uint32_t>(module);
-    TRY(facts_(tracedata::TraceModule{.id = id, .path = of.path, .build_id = of.build_id}));
+  TargetModule& of = modules_[module];
+  if (!of.number) {
+    const auto [id, is_new_file] = numbers_.OfModule(of.path, of.version, of.build_id);
+    of.number = id;
+    if (is_new_file) {
+      TRY(facts_(tracedata::TraceModule{.id = id, .path = of.path, .build_id = of.build_id}));
+    }
     TRY(facts_(tracedata::ModuleLoad{.pid = target_.pid(),
                                      .module = id,
                                      .ticks = NowTicks(),
@@ -238,8 +233,12 @@ Result<PatchedFunctions::Function*> PatchedFunctions::Register(size_t module,
                                      .end = of.range.end,
                                      .bias = of.bias}));
   }
-  TRY(facts_(tracedata::TraceFunction{.id = at->second.id,
-                                      .module = static_cast<uint32_t>(module),
+  const auto [id, is_new_function] = numbers_.OfFunction(*of.number, function.start);
+  at->second.id = id;
+  by_id_.emplace(std::pair(module, id), key);
+  if (!is_new_function) return &at->second;
+  TRY(facts_(tracedata::TraceFunction{.id = id,
+                                      .module = *of.number,
                                       .svma = function.start,
                                       .size = function.code.size(),
                                       .name = NameOf(function),
@@ -249,16 +248,16 @@ Result<PatchedFunctions::Function*> PatchedFunctions::Register(size_t module,
 }
 
 Status PatchedFunctions::AddStackWalkers(Wishes& wishes) {
-  if (has_stack_walkers_) return {};
-  has_stack_walkers_ = true;
   for (size_t m = 0; m < modules_.size(); ++m) {
     TargetModule& module = modules_[m];
+    if (!module.is_mapped || module.has_walkers_planned) continue;
+    module.has_walkers_planned = true;
     if (!MayHaveWalkers(module) || !ReadCode(module, target_.pid(), executor_)) continue;
     for (const ModuleFunction& function : module.code->functions()) {
       const auto kind = WalkerKind(function);
       if (!kind) continue;
       TRY_ASSIGN(Function * known, Register(m, function));
-      known->walks_stack = true;
+      known->is_needed = true;
       if (known->site) continue;
       wishes[m].push_back({.target = &function, .function = known->id, .stub = *kind});
     }
@@ -267,14 +266,15 @@ Status PatchedFunctions::AddStackWalkers(Wishes& wishes) {
 }
 
 PatchedFunctions::Function& PatchedFunctions::FunctionOf(size_t site) {
-  return functions_.at(by_id_.at(sites_.site(site).function));
+  return functions_.at(site_keys_.at(site));
 }
 const PatchedFunctions::Function& PatchedFunctions::FunctionOf(size_t site) const {
-  return functions_.at(by_id_.at(sites_.site(site).function));
+  return functions_.at(site_keys_.at(site));
 }
 
-Status PatchedFunctions::AddSite(const PlannedSite& planned) {
-  Function& function = functions_.at(by_id_.at(planned.site.function));
+Status PatchedFunctions::AddSite(size_t module, const PlannedSite& planned) {
+  const Key& key = by_id_.at({module, planned.site.function});
+  Function& function = functions_.at(key);
   const auto added = sites_.Add(planned.site);
   if (!added) {
     function.refused = std::string(ToString(added.error()));
@@ -284,6 +284,7 @@ Status PatchedFunctions::AddSite(const PlannedSite& planned) {
   // Nobody runs it before the site leads there.
   TRY(target_.Write(planned.slot.start, planned.stub_bytes));
   function.site = *added;
+  site_keys_.push_back(key);
   return {};
 }
 
@@ -291,9 +292,9 @@ Status PatchedFunctions::PlanAll(const Wishes& wishes) {
   for (const auto& [m, list] : wishes) {
     rooms_->Expect(list.size() * agent::kMaxStubLength);
     SitePlan plan = PlanSites(modules_[m].placed(), list, plan_options_, *rooms_);
-    for (const PlannedSite& planned : plan.sites) TRY(AddSite(planned));
+    for (const PlannedSite& planned : plan.sites) TRY(AddSite(m, planned));
     for (RefusedFunction& refused : plan.refused) {
-      functions_.at(by_id_.at(refused.function)).refused = refused.reason;
+      functions_.at(by_id_.at({m, refused.function})).refused = refused.reason;
       TRY(Log(PatchEvent::Action::kRefused, refused.function, refused.reason));
     }
   }
@@ -349,7 +350,7 @@ void PatchedFunctions::Take(const patch::Outcome& outcome, PatchCounts& counts) 
 Status PatchedFunctions::Unpatch(const FunctionList& functions, PatchCounts& counts) {
   std::vector<size_t> sites = SitesOf(functions);
   std::erase_if(sites, [this](size_t i) {
-    return sites_.state(i) == patch::SiteState::kOriginal || FunctionOf(i).walks_stack;
+    return sites_.state(i) == patch::SiteState::kOriginal || FunctionOf(i).is_needed;
   });
   if (sites.empty()) return {};
   Take(sites_.Unpatch(sites, process_->process(), patch::SwitchMode::kStopped), counts);
@@ -385,8 +386,8 @@ void PatchedFunctions::CountPatched(std::span<Function* const> wanted, PatchCoun
 
 Status PatchedFunctions::Patch(const FunctionList& functions, PatchCounts& counts) {
   Wishes wishes;
-  const size_t first_new = sites_.size();
   TRY(AddStackWalkers(wishes));
+  TRY(AddLinkerStub(wishes));
   TRY(PlanAll(wishes));
   wishes.clear();
   std::vector<Function*> wanted;
@@ -394,8 +395,8 @@ Status PatchedFunctions::Patch(const FunctionList& functions, PatchCounts& count
     TRY_ASSIGN(Function * known, Register(module, *function));
     wanted.push_back(known);
     known->named = true;
-    if (known->walks_stack) {
-      known->refused = "it walks the stack";
+    if (known->is_needed) {
+      known->refused = kNeeded;
     } else if (const char* why = WhyUnfit(modules_[module], *function)) {
       known->refused = why;
     } else if (!known->site) {
@@ -406,8 +407,9 @@ Status PatchedFunctions::Patch(const FunctionList& functions, PatchCounts& count
   TRY(PlanAll(wishes));
   std::vector<size_t> sites = SitesOf(functions);
   // In one batch with those that walk the stack: nobody must unwind before they are patched.
-  for (size_t i = first_new; i < sites_.size(); ++i) {
-    if (FunctionOf(i).walks_stack) sites.push_back(i);
+  for (size_t i = 0; i < sites_.size(); ++i) {
+    const patch::SiteState state = sites_.state(i);
+    if (state == patch::SiteState::kOriginal && FunctionOf(i).is_needed) sites.push_back(i);
   }
   std::erase_if(sites, [this](size_t i) { return sites_.state(i) == patch::SiteState::kPatched; });
   Take(sites_.Patch(sites, process_->process(), patch::SwitchMode::kStopped), counts);
@@ -423,12 +425,14 @@ Status PatchedFunctions::Check(std::span<const PatternChoice> patterns) {
 }
 
 Result<PatchCounts> PatchedFunctions::Apply(std::span<const PatternChoice> patterns) {
-  TRY(ReadModules());
+  TRY(FollowLibraries());
   TRY_ASSIGN(const Choices choices, Choose(patterns));
   PatchCounts counts;
   counts.matched = choices.patch.size() + choices.unpatch.size();
   TRY(Unpatch(choices.unpatch, counts));
-  if (!choices.patch.empty()) TRY(Patch(choices.patch, counts));
+  KeepInForce(patterns);
+  if (!choices.patch.empty() || !Awaited().empty()) TRY(Patch(choices.patch, counts));
+  if (counts.error.empty()) fresh_.clear();
   return counts;
 }
 
@@ -456,7 +460,10 @@ Result<PatchCounts> PatchedFunctions::UnpatchAll(Which which) {
   std::vector<size_t> sites;
   for (size_t i = 0; i < sites_.size(); ++i) {
     if (RecordsCalls(sites_.site(i)) != (which == Which::kRecording)) continue;
-    if (sites_.state(i) != patch::SiteState::kOriginal) sites.push_back(i);
+    const patch::SiteState state = sites_.state(i);
+    if (state != patch::SiteState::kOriginal && state != patch::SiteState::kGone) {
+      sites.push_back(i);
+    }
   }
   Take(sites_.Unpatch(sites, process_->process(), patch::SwitchMode::kStopped), counts);
   TRY(LogPatch(sites, PatchEvent::Action::kDetached));
@@ -471,6 +478,7 @@ size_t PatchedFunctions::CountModified() const {
   for (size_t i = 0; i < sites_.size(); ++i) {
     const patch::Site& site = sites_.site(i);
     std::vector<uint8_t> memory(site.original.length);
+    if (sites_.state(i) == patch::SiteState::kGone) continue;
     if (!target_.Read(site.begin(), memory)) continue;  // its module is gone
     modified += std::ranges::equal(memory, site.original.view()) ? 0 : 1;
   }
@@ -482,6 +490,7 @@ size_t PatchedFunctions::CountForeign() const {
   for (size_t i = 0; i < sites_.size(); ++i) {
     const patch::Site& site = sites_.site(i);
     std::vector<uint8_t> memory(site.original.length);
+    if (sites_.state(i) == patch::SiteState::kGone) continue;
     if (!target_.Read(site.begin(), memory)) continue;
     foreign += patch::Assess(site, memory) == patch::MemoryForm::kForeign ? 1 : 0;
   }
@@ -496,7 +505,7 @@ SiteCounts PatchedFunctions::Count() const {
     if (!function.refused.empty()) ++counts.refused[function.refused];
   }
   for (size_t i = 0; i < sites_.size(); ++i) {
-    if (FunctionOf(i).walks_stack) continue;
+    if (FunctionOf(i).is_needed) continue;
     const patch::SiteState state = sites_.state(i);
     ++counts.by_state[std::string(ToString(state))];
     if (state != patch::SiteState::kPatched) continue;

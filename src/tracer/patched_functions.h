@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "base/io.h"
 #include "patch/site_set.h"
 #include "tracedata/trace_facts.h"
+#include "tracer/function_numbers.h"
 #include "tracer/function_pattern.h"
 #include "tracer/installed_agent.h"
 #include "tracer/site_plan.h"
@@ -29,7 +31,8 @@ namespace stackreel::tracer {
 // Takes what the trace is to say. Called before the functions spoken of can be recorded.
 using FactSink = std::function<Status(const tracedata::TraceFact&)>;
 
-// What a change came to. Functions that walk stacks are patched for themselves and do not count.
+// What a change came to. Functions that are needed (they walk the
+// stack, or tell what was loaded) do not count.
 struct PatchCounts {
   size_t matched = 0;  // functions the patterns are about
   size_t patched = 0;
@@ -48,17 +51,24 @@ struct SiteCounts {
 
 class PatchedFunctions {
  public:
-  PatchedFunctions(Target& target, FactSink facts, Executor& executor);
+  PatchedFunctions(Target& target, FactSink facts, FunctionNumbers& numbers, Executor& executor);
   // Once, before anything is patched.
   void UseAgent(const AgentPlace& agent);
 
-  // Finds out what is mapped. Again after a library was loaded.
-  Status ReadModules();
   // Whether each pattern matches something; an error as Apply gives it.
   Status Check(std::span<const PatternChoice> patterns);
   // Patches what the patterns name, unpatches what they name to unpatch. kNotFound, with near
-  // names, if a pattern matches nothing; then nothing is done.
+  // names, if a pattern matches nothing; then nothing is done. A pattern for a module that is not
+  // mapped waits for it, where there is a dynamic linker. They stay in force: what is loaded later
+  // is patched as they say, the last that matches deciding.
   Result<PatchCounts> Apply(std::span<const PatternChoice> patterns);
+  // Sees to what was loaded and unloaded since the last look. Sites of what is not mapped any more
+  // are forgotten: whatever is mapped there next is not written to.
+  Result<PatchCounts> FollowLibraries();
+  // Whether the program's dynamic linker tells of changes by itself; else one has to look.
+  [[nodiscard]] bool HearsOfLibraries() const;
+  // Patterns for modules that have not been mapped yet.
+  [[nodiscard]] std::vector<std::string> Awaited() const;
   // Another try for what threads stood in the way of.
   Result<PatchCounts> Retry();
   // Unpatches all that record, or (when no return address is hijacked any more) those that walk
@@ -80,7 +90,8 @@ class PatchedFunctions {
     std::optional<size_t> site;  // in sites_
     std::string refused;
     bool named = false;  // by the user
-    bool walks_stack = false;
+    // Patched whenever anything is: it walks the stack, or tells what was loaded.
+    bool is_needed = false;
   };
   struct Key {
     size_t module = 0;
@@ -93,12 +104,21 @@ class PatchedFunctions {
   };
   using Wishes = std::map<size_t, std::vector<SiteWish>>;  // by module
 
+  Status ReadModules();
+  std::vector<Function*> PlannedIn(size_t module);
+  void NoteUnmapped(size_t module);
+  void NoteMappedAgain(size_t module);
+  void NoteReloaded();
+  void KeepInForce(std::span<const PatternChoice> patterns);
+  [[nodiscard]] bool MayComeLater(const FunctionPattern& pattern) const;
+  FunctionList ChooseInFresh();
+  Status AddLinkerStub(Wishes& wishes);
   Result<Choices> Choose(std::span<const PatternChoice> patterns);
   Status CheckMatches(std::span<const PatternChoice> patterns, const std::vector<size_t>& matches);
   [[nodiscard]] Error NothingMatches(const PatternChoice& choice) const;
   Result<Function*> Register(size_t module, const ModuleFunction& function);
   Status PlanAll(const Wishes& wishes);
-  Status AddSite(const PlannedSite& planned);
+  Status AddSite(size_t module, const PlannedSite& planned);
   Status AddStackWalkers(Wishes& wishes);
   Status Patch(const FunctionList& functions, PatchCounts& counts);
   Status Unpatch(const FunctionList& functions, PatchCounts& counts);
@@ -112,19 +132,26 @@ class PatchedFunctions {
 
   Target& target_;
   FactSink facts_;
+  FunctionNumbers& numbers_;
   Executor& executor_;
   std::optional<TargetRooms> rooms_;
   std::optional<TargetProcess> process_;
   PlanOptions plan_options_;
+  AgentPlace agent_;
   std::vector<TargetModule> modules_;
-  std::vector<bool> module_told_;
+  std::set<size_t> fresh_;  // modules that no pattern has been compared with since they were mapped
+  std::vector<PatternChoice> in_force_;
   std::vector<std::pair<uint64_t, uint64_t>> mapped_code_;  // start and inode
   std::map<Key, Function> functions_;
-  std::map<uint32_t, Key> by_id_;
-  uint32_t next_function_ = 1;
+  std::map<std::pair<size_t, uint32_t>, Key> by_id_;  // with its module
   patch::SiteSet sites_;
-  bool has_stack_walkers_ = false;
+  std::vector<Key> site_keys_;  // whose each site is
+  std::optional<Key> linker_;   // the function of the dynamic linker
 };
+
+// What the patterns say of a function, by any of its names: the last that matches decides.
+Choice ChoiceOf(std::span<const PatternChoice> patterns, const TargetModule& module,
+                const ModuleFunction& function);
 
 // rdtsc, as the agent counts time.
 uint64_t NowTicks();

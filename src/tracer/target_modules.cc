@@ -60,6 +60,15 @@ std::string FindFile(uint32_t pid, const os::ProcMapping& mapping, bool is_progr
   return "";
 }
 
+// Of a file at a path that leads to it.
+uint64_t VersionOf(const std::string& path) {
+  struct stat info = {};
+  if (stat(path.c_str(), &info) != 0) return 0;
+  constexpr uint64_t kSecond = 1'000'000'000;
+  return (info.st_ino << 32) ^ (static_cast<uint64_t>(info.st_mtim.tv_sec) * kSecond +
+                                static_cast<uint64_t>(info.st_mtim.tv_nsec));
+}
+
 // avma - svma, from the executable segment that this mapping is of.
 std::optional<uint64_t> BiasOf(const elf::Image& image, const os::ProcMapping& mapping) {
   for (const elf::Segment& segment : image.segments()) {
@@ -129,6 +138,7 @@ Result<std::vector<TargetModule>> ReadModules(uint32_t pid,
     module.range = {Avma(mapping.start), Avma(mapping.end)};
     const std::string path = FindFile(pid, mapping, module.is_program, module.why_not);
     if (!path.empty()) {
+      module.version = VersionOf(path);
       if (auto file = os::MapFile(path)) {
         module.file = std::move(*file);
         Place(module, mapping);

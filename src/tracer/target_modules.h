@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,10 @@ struct TargetModule {
   patch::AddressRange range;  // of all its segments
   uint64_t bias = 0;          // avma - svma
   BuildId build_id;
+  uint64_t version = 0;            // differs from that of any other file that had this path
+  std::optional<uint32_t> number;  // in the trace, once that speaks of it
+  bool is_mapped = true;
+  bool has_walkers_planned = false;
   FileImagePtr file;
   // Why it cannot be traced; empty if it can. Then `file` may be null.
   std::string why_not;

@@ -69,7 +69,8 @@ Status TraceSession::Open(Executor& executor) {
     TRY(target_->Write(entry_->at, entry_->original));
   }
   functions_ = std::make_unique<PatchedFunctions>(
-      *target_, [this](const tracedata::TraceFact& fact) { return output_->Add(fact); }, executor);
+      *target_, [this](const tracedata::TraceFact& fact) { return output_->Add(fact); }, numbers_,
+      executor);
   return functions_->Check(options_.patterns);
 }
 
@@ -93,8 +94,10 @@ Status TraceSession::Prepare() {
   if (!entry_) TRY(AwaitThreadPointer());
   {
     TRY_ASSIGN(const Holding holding, Holding::Of(*target_));
-    TRY_ASSIGN(agent_, InstalledAgent::Install(
-                           *target_, {.chunks = options_.chunks, .on_full = options_.on_full}));
+    TRY_ASSIGN(agent_,
+               InstalledAgent::Install(*target_, {.chunks = options_.chunks,
+                                                  .on_full = options_.on_full,
+                                                  .await_libraries = options_.await_libraries}));
   }
   functions_->UseAgent(agent_->place());
   TRY(agent_->FillPool(*target_, entry_.has_value()));
@@ -153,7 +156,24 @@ const char* TraceSession::EndedMeanwhile() {
   return end == TraceEnd::kExecuted ? "executed another program" : "ended";
 }
 
+void TraceSession::FollowLibraries() {
+  uint64_t count = 0;
+  (void)!read(collector_->libraries_fd(), &count, sizeof(count));
+  tracedata::PoolHeader& pool = agent_->pool().header();
+  const uint32_t changes = pool.libraries_changed;
+  if (changes == pool.libraries_done && functions_->HearsOfLibraries()) return;
+  pool.libraries_seen = changes;
+  // What fails now is tried again at the next change; the program waits no longer than for one.
+  if (const auto followed = functions_->FollowLibraries(); followed && followed->matched != 0) {
+    summary_.followed.matched += followed->matched;
+    summary_.followed.patched += followed->patched;
+    (void)output_->Flush();
+  }
+  agent_->pool().NoteLibrariesDone(changes);
+}
+
 Status TraceSession::Tend() {
+  FollowLibraries();
   // What cannot be done now is tried the next time; what states sites are in says it all.
   (void)functions_->Retry();
   return collector_->status();
@@ -187,6 +207,8 @@ Status TraceSession::LeaveOnce(OpenCallWords& open, LeaveOutcome& outcome) {
 
 Status TraceSession::Leave(OpenCallWords& open) {
   if (agent_ == nullptr) return {};
+  // Nobody is to wait in the agent.
+  agent_->pool().NoteLibrariesDone(agent_->pool().header().libraries_changed);
   LeaveOutcome outcome;
   Status left;
   // The collector goes on meanwhile: a thread that waits for a free chunk is in the agent.

@@ -31,6 +31,9 @@ struct TraceOptions {
   double min_duration_us = 0;  // shorter calls are not kept
   uint32_t chunks = 512;
   tracedata::OnFull on_full = tracedata::OnFull::kBlock;
+  // Whether a thread that loads libraries waits until what is meant of them is patched, so that not
+  // even their first calls are missed.
+  bool await_libraries = true;
   int level = 1;                                         // of zstd
   os::SignalState signals = os::SignalState::Current();  // of a command
 };
@@ -40,8 +43,9 @@ enum class TraceEnd : uint8_t { kProgramEnded, kExecuted, kDuration, kSignal, kR
 struct TraceSummary {
   uint32_t pid = 0;
   std::string directory;
-  PatchCounts patched;  // when it began
-  SiteCounts sites;     // when it ended
+  PatchCounts patched;   // when it began
+  PatchCounts followed;  // of libraries loaded since
+  SiteCounts sites;      // when it ended
   CollectedCounts collected;
   Status write_error;  // the first; what came behind it is incomplete
   uint64_t lost_without_slot = 0;
@@ -76,9 +80,13 @@ class TraceSession {
 
   // Whether the program runs still, as far as can be told now: what ended it.
   [[nodiscard]] std::optional<TraceEnd> Ended();
-  // To be called now and then: another try for what threads stood in the way of.
-  // An error is that of writing the trace, which goes on.
+  // To be called now and then, and when libraries_fd() can be read from: sees to libraries that
+  // were loaded, and tries again what threads stood in the way of. An error is that of writing the
+  // trace, which goes on.
   Status Tend();
+  [[nodiscard]] int libraries_fd() const { return collector_->libraries_fd(); }
+  // Patterns that wait for a module to be loaded.
+  [[nodiscard]] std::vector<std::string> Awaited() const { return functions_->Awaited(); }
   Result<PatchCounts> Apply(std::span<const PatternChoice> patterns);
   // Patched sites that somebody else has written to since.
   [[nodiscard]] size_t CountForeign() const { return functions_->CountForeign(); }
@@ -93,6 +101,7 @@ class TraceSession {
  private:
   explicit TraceSession(TraceOptions options) : options_(std::move(options)) {}
   Status Open(Executor& executor);
+  void FollowLibraries();
   Status AwaitThreadPointer();
   Status Prepare();
   [[nodiscard]] bool IsGone(std::chrono::milliseconds patience) const;
@@ -111,6 +120,7 @@ class TraceSession {
   os::Fd pidfd_;
   std::unique_ptr<InstalledAgent> agent_;
   std::unique_ptr<TraceOutput> output_;
+  FunctionNumbers numbers_;
   std::unique_ptr<PatchedFunctions> functions_;
   std::unique_ptr<ChunkCollector> collector_;
   tracedata::TraceClock clock_;

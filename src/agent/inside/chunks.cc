@@ -21,12 +21,6 @@ ChunkHeader& HeaderAt(uint32_t i) {
   return *reinterpret_cast<ChunkHeader*>(agent_control.pool + tracedata::ChunkHeaderOffset(i));
 }
 
-uint64_t Nanoseconds() {
-  __kernel_timespec time = {};
-  SystemCall(__NR_clock_gettime, 1 /* CLOCK_MONOTONIC */, AddressOf(&time));
-  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
-}
-
 // A free chunk, now owned; null if there is none.
 ChunkHeader* TakeFree(uint64_t& words) {
   PoolHeader& pool = Pool();

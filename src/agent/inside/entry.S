@@ -17,6 +17,7 @@ agent_header:
   .long agent_after_catch - agent_header
   .long agent_trap - agent_header
   .long agent_trap_return - agent_header
+  .long agent_libraries - agent_header
 
   .text
 
@@ -246,7 +247,8 @@ agent_leave:
   RESTORE
   ret
 
-// On entry: [rsp] to the stub, [rsp+8] where the unwinder, or __cxa_begin_catch, will return to.
+// On entry: [rsp] to the stub, [rsp+8] where the unwinder, __cxa_begin_catch or the dynamic linker's
+// function will return to.
 .macro AROUND function
   SAVE
   SAVE_REST
@@ -260,6 +262,8 @@ agent_before_unwind:
   AROUND agent_restore_returns
 agent_after_catch:
   AROUND agent_hijack_returns
+agent_libraries:
+  AROUND agent_libraries_changed
 
 // As the C library's, by whose bytes unwinders know a signal frame.
   .globl agent_trap_return

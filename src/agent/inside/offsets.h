@@ -46,4 +46,4 @@
 // From the return point to where it has called leave.
 #define STUB_LEFT 11
 
-#define AGENT_VERSION 4
+#define AGENT_VERSION 5

@@ -36,6 +36,12 @@ inline constexpr uint64_t kUnblockSignals = 1;  // SIG_UNBLOCK
 inline constexpr uint64_t kSetSignals = 2;      // SIG_SETMASK
 inline constexpr uint64_t kSignalSetSize = 8;
 
+// Of CLOCK_MONOTONIC.
+inline uint64_t Nanoseconds() {
+  __kernel_timespec time = {};
+  SystemCall(__NR_clock_gettime, 1, AddressOf(&time));
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
+}
 inline uint32_t Gettid() { return static_cast<uint32_t>(SystemCall(__NR_gettid)); }
 inline uint32_t Getpid() { return static_cast<uint32_t>(SystemCall(__NR_getpid)); }
 
