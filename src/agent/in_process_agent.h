@@ -17,6 +17,7 @@
 
 #include "agent/stub.h"
 #include "patch/room.h"
+#include "tracedata/action_table.h"
 #include "tracedata/agent_memory.h"
 #include "x86/relocate.h"
 
@@ -145,6 +146,19 @@ class InProcessAgent {
     Write(at, *jump);
   }
 
+  // Has functions act from now on, as a tracer does; no thread may be in the agent. None any more
+  // with an empty set.
+  void Act(const tracedata::ActionSet& set) {
+    entering_ = set.empty() ? Entering::kPlain : Entering::kActing;
+    for (const Room& room : rooms_) WriteRoomHeader(room.memory);
+    if (set.empty()) {
+      control().actions = 0;
+      return;
+    }
+    tables_.push_back(tracedata::EncodeActionTable(set));
+    control().actions = Address(tables_.back().data());
+  }
+
   // What a thread has written, all of its chunks in order.
   std::vector<Event> Events(uint32_t tid) { return EventsOf(getpid(), tid); }
   std::vector<Event> EventsOf(int pid, uint32_t tid) {
@@ -230,6 +244,11 @@ class InProcessAgent {
                 "mprotect of code");
   }
 
+  void WriteRoomHeader(void* room) {
+    const auto header = MakeRoomHeader(Avma(Address(memory_)), entering_);
+    std::memcpy(room, header.data(), header.size());
+  }
+
   Room& RoomNear(uint64_t function) {
     for (Room& room : rooms_) {
       const int64_t distance = static_cast<int64_t>(Address(room.memory) - function);
@@ -242,8 +261,7 @@ class InProcessAgent {
       void* const at = mmap(hint, kRoomSize, PROT_READ | PROT_WRITE | PROT_EXEC,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
       if (at == MAP_FAILED) continue;
-      const auto header = MakeRoomHeader(Avma(Address(memory_)));
-      std::memcpy(at, header.data(), header.size());
+      WriteRoomHeader(at);
       rooms_.push_back({static_cast<uint8_t*>(at), kRoomHeaderSize});
       return rooms_.back();
     }
@@ -275,6 +293,8 @@ class InProcessAgent {
   uint64_t pool_size_ = 0;
   std::vector<Room> rooms_;
   std::vector<Patched> patched_;
+  Entering entering_ = Entering::kPlain;
+  std::vector<std::vector<uint8_t>> tables_;  // a thread may be reading an old one
 };
 
 }  // namespace stackreel::agent

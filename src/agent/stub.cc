@@ -113,15 +113,20 @@ Avma BehindCopy(const patch::Site& site) {
 
 }  // namespace
 
-std::array<uint8_t, kRoomHeaderSize> MakeRoomHeader(Avma agent) {
+std::array<uint8_t, kRoomHeaderSize> MakeRoomHeader(Avma agent, Entering entering) {
   std::array<uint8_t, kRoomHeaderSize> bytes = {};
   tracedata::AgentCodeHeader header;
   const ByteView code = AgentCode();
   if (code.size() < sizeof(header)) return bytes;
   std::memcpy(&header, code.data(), sizeof(header));
-  const std::array<uint32_t, kRoutines> offsets = {header.enter,       header.enter_framed,
-                                                   header.leave,       header.before_unwind,
-                                                   header.after_catch, header.libraries};
+  const bool acting = entering == Entering::kActing;
+  const std::array<uint32_t, kRoutines> offsets = {
+      acting ? header.enter_acting : header.enter,
+      acting ? header.enter_framed_acting : header.enter_framed,
+      header.leave,
+      header.before_unwind,
+      header.after_catch,
+      header.libraries};
   for (size_t i = 0; i < kRoutines; ++i) {
     x86::PutLittleEndian(bytes, i * sizeof(uint64_t), agent.value + offsets[i]);
   }

@@ -20,9 +20,13 @@ namespace stackreel::agent {
 [[nodiscard]] ByteView AgentCode();
 
 // A room begins with the addresses of the agent's routines, through which its stubs call them: the
-// agent need not be within their reach.
+// agent need not be within their reach, and where functions have actions
+// (tracedata/action_table.h) other routines are called, with no stub changed. The header of a room
+// that is in use may be written while no thread runs.
+enum class Entering : uint8_t { kPlain, kActing };
 inline constexpr size_t kRoomHeaderSize = 64;
-[[nodiscard]] std::array<uint8_t, kRoomHeaderSize> MakeRoomHeader(Avma agent);
+[[nodiscard]] std::array<uint8_t, kRoomHeaderSize> MakeRoomHeader(
+    Avma agent, Entering entering = Entering::kPlain);
 
 enum class StubKind : uint8_t {
   kCall,          // records a call

@@ -22,7 +22,7 @@
 namespace stackreel::tracedata {
 
 inline constexpr uint64_t kAgentMagic = 0x31746e6761727473;  // "stragnt1"
-inline constexpr uint32_t kAgentVersion = 5;
+inline constexpr uint32_t kAgentVersion = 6;
 
 inline constexpr uint64_t kAgentCodeSize = 64 << 10;
 
@@ -34,13 +34,16 @@ struct OpenCall {
   uint64_t return_point = 0;    // the stub's address that stands at `place`
   uint64_t start = 0;           // ticks
   uint32_t function = 0;        // with the bits below
-  uint32_t reserved = 0;
+  uint32_t state = 0;           // see action_table.h; 0 where no function has actions
 };
 static_assert(sizeof(OpenCall) == 40);
 inline constexpr uint32_t kAnnounced = uint32_t{1} << 31;  // its kEntry was written
 // An unwinder is at work: the true return address stands at `place` for now.
 inline constexpr uint32_t kRestored = uint32_t{1} << 30;
-inline constexpr uint32_t kLeftBit = uint32_t{1} << 29;  // its kLeft was written
+// Nothing (more) is written of it: its kLeft was, or it is not to be recorded.
+inline constexpr uint32_t kLeftBit = uint32_t{1} << 29;
+// There is more to do about it when it returns than its `function` and `start` say.
+inline constexpr uint32_t kActs = uint32_t{1} << 28;
 
 inline constexpr uint32_t kOpenCalls = 2048;  // of one thread
 // Of one thread, that may have been left or may be a fiber's that comes back; a power of two.
@@ -74,7 +77,7 @@ struct ThreadSlot {
   uint32_t parked_used = 0;          // of parked
   uint32_t lost[kLossReasons] = {};  // not yet told of by a kLost
   uint32_t parked_refused = 0;
-  uint32_t reserved[2] = {};
+  uint64_t actions = 0;  // address of the ActionTable that the states of its calls are of
   OpenCall calls[kOpenCalls];
   // Hashed by place, those of one place in the order of their starts; place 1: none any more.
   OpenCall parked[kParkedCalls];
@@ -136,7 +139,12 @@ struct AgentControl {
   // PoolHeader::libraries_done, + 1, when the tracer was waited for in vain: until it rises nobody
   // waits.
   std::atomic<uint32_t> libraries_late_at = 0;
-  uint64_t reserved[21] = {};
+  // Address of an ActionTable; 0: no function has actions.
+  std::atomic<uint64_t> actions = 0;
+  // 1: calls that begin are not recorded, but for what a trace_on turns it to 0 (trace_off).
+  std::atomic<uint32_t> tracing_off = 0;
+  uint32_t reserved_word = 0;
+  uint64_t reserved[19] = {};
 };
 static_assert(sizeof(AgentControl) <= 4096);
 inline constexpr uint64_t kControlSize = 4096;
@@ -222,6 +230,9 @@ struct AgentCodeHeader {
   uint32_t trap = 0;           // handler of SIGTRAP
   uint32_t trap_return = 0;    // its restorer
   uint32_t libraries = 0;      // the dynamic linker has changed what is loaded
+  // Of the first two, what is called where functions have actions.
+  uint32_t enter_acting = 0;
+  uint32_t enter_framed_acting = 0;
 };
 
 }  // namespace stackreel::tracedata

@@ -316,4 +316,16 @@ Status InstalledAgent::SetRecording(Target& target, bool recording) const {
                                       recording ? 1 : 0);
 }
 
+Status PublishActions(Target& target, const AgentPlace& agent, ByteView table) {
+  uint64_t at = 0;
+  if (!table.empty()) {
+    // Never unmapped: a thread that is in the agent may be reading the one before.
+    TRY_ASSIGN(at, target.SystemCall("mmap", SYS_mmap,
+                                     {0, tracedata::RoundUpToPage(table.size()), PROT_READ,
+                                      MAP_PRIVATE | MAP_ANONYMOUS, ~uint64_t{0}, 0}));
+    TRY(target.Write(Avma(at), table));
+  }
+  return target.WriteObject<uint64_t>(agent.control() + offsetof(AgentControl, actions), at);
+}
+
 }  // namespace stackreel::tracer

@@ -100,6 +100,11 @@ class InstalledAgent {
   tracedata::AgentCodeHeader routines_;
 };
 
+// Puts a table (tracedata::EncodeActionTable) into the target and in force; an empty one ends what
+// was in force. The target is held, and its rooms have their stubs call what acts by tables until
+// this has returned, and (but for an empty one) from before it was called.
+Status PublishActions(Target& target, const AgentPlace& agent, ByteView table);
+
 // An agent that is in a process already.
 struct FoundAgent {
   AgentPlace place;

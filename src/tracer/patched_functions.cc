@@ -122,9 +122,9 @@ PatchedFunctions::PatchedFunctions(Target& target, FactSink facts, FunctionNumbe
 }
 
 void PatchedFunctions::UseAgent(const AgentPlace& agent) {
+  agent_ = agent;
   rooms_.emplace(target_, agent.code);
   process_.emplace(target_, agent);
-  agent_ = agent;
 }
 
 Error PatchedFunctions::NothingMatches(const PatternChoice& choice) const {
@@ -471,6 +471,20 @@ Result<PatchCounts> PatchedFunctions::UnpatchAll(Which which) {
     counts.unpatched += sites_.state(i) == patch::SiteState::kOriginal ? 1 : 0;
   }
   return counts;
+}
+
+Status PatchedFunctions::PublishActions() {
+  tracedata::ActionSet set = common_actions_;
+  for (const auto& [key, function] : functions_) {
+    if (!function.actions.empty()) set.functions.emplace(function.id, function.actions);
+  }
+  TRY_ASSIGN(const Holding held, Holding::Of(target_));
+  if (!set.empty()) {
+    TRY(rooms_->SetEntering(agent::Entering::kActing));
+    return tracer::PublishActions(target_, agent_, tracedata::EncodeActionTable(set));
+  }
+  TRY(tracer::PublishActions(target_, agent_, {}));
+  return rooms_->SetEntering(agent::Entering::kPlain);
 }
 
 size_t PatchedFunctions::CountModified() const {

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "patch/site_set.h"
+#include "tracedata/action_table.h"
 #include "tracedata/trace_facts.h"
 #include "tracer/function_numbers.h"
 #include "tracer/function_pattern.h"
@@ -92,6 +93,7 @@ class PatchedFunctions {
     bool named = false;  // by the user
     // Patched whenever anything is: it walks the stack, or tells what was loaded.
     bool is_needed = false;
+    tracedata::CallActions actions;  // PublishActions puts them in force
   };
   struct Key {
     size_t module = 0;
@@ -122,6 +124,7 @@ class PatchedFunctions {
   Status AddStackWalkers(Wishes& wishes);
   Status Patch(const FunctionList& functions, PatchCounts& counts);
   Status Unpatch(const FunctionList& functions, PatchCounts& counts);
+  Status PublishActions();
   [[nodiscard]] std::vector<size_t> SitesOf(const FunctionList& functions) const;
   [[nodiscard]] Function& FunctionOf(size_t site);
   [[nodiscard]] const Function& FunctionOf(size_t site) const;
@@ -144,6 +147,7 @@ class PatchedFunctions {
   std::vector<std::pair<uint64_t, uint64_t>> mapped_code_;  // start and inode
   std::map<Key, Function> functions_;
   std::map<std::pair<size_t, uint32_t>, Key> by_id_;  // with its module
+  tracedata::ActionSet common_actions_;               // all but what each function has
   patch::SiteSet sites_;
   std::vector<Key> site_keys_;  // whose each site is
   std::optional<Key> linker_;   // the function of the dynamic linker

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 
-#include "agent/stub.h"
 #include "os/proc.h"
 
 namespace stackreel::tracer {
@@ -43,6 +42,16 @@ void TargetRooms::GiveBack(patch::AddressRange slot) {
   (void)slots_.Reclaim({.met = {}, .complete = true});
 }
 
+Status TargetRooms::SetEntering(agent::Entering entering) {
+  if (entering == entering_) return {};
+  TRY_ASSIGN(const Holding held, Holding::Of(target_));
+  entering_ = entering;
+  for (const patch::AddressRange& room : rooms_) {
+    TRY(target_.Write(room.start, agent::MakeRoomHeader(agent_, entering)));
+  }
+  return {};
+}
+
 Status TargetRooms::AddRoom(uint64_t size, patch::AddressRange module) {
   const uint64_t wanted =
       std::clamp(std::max(expected_, size) + agent::kRoomHeaderSize + kPage, kLeastRoom, kMostRoom);
@@ -67,7 +76,7 @@ Status TargetRooms::AddRoom(uint64_t size, patch::AddressRange module) {
       TRY(target_.SystemCall("munmap", SYS_munmap, {at, bytes}));
       break;
     }
-    TRY(target_.Write(place->start, agent::MakeRoomHeader(agent_)));
+    TRY(target_.Write(place->start, agent::MakeRoomHeader(agent_, entering_)));
     rooms_.push_back(*place);
     slots_.AddRoom({place->start + agent::kRoomHeaderSize, place->end});
     return {};

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "agent/stub.h"
 #include "base/address.h"
 #include "patch/room.h"
 #include "tracer/site_plan.h"
@@ -20,6 +21,8 @@ class TargetRooms : public Rooms {
   void GiveBack(patch::AddressRange slot) override;
   // How large the next rooms are to be: what is about to be taken.
   void Expect(uint64_t bytes) { expected_ = bytes; }
+  // What the stubs of all rooms call. Holds the target for a moment.
+  Status SetEntering(agent::Entering entering);
 
   [[nodiscard]] const std::vector<patch::AddressRange>& rooms() const { return rooms_; }
   [[nodiscard]] bool Contains(Avma at) const;
@@ -32,6 +35,7 @@ class TargetRooms : public Rooms {
   patch::SlotRooms slots_;
   std::vector<patch::AddressRange> rooms_;
   uint64_t expected_ = 0;
+  agent::Entering entering_ = agent::Entering::kPlain;
 };
 
 }  // namespace stackreel::tracer

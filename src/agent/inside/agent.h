@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "agent/inside/registers.h"
+#include "tracedata/action_table.h"
 #include "tracedata/agent_memory.h"
 #include "tracedata/call_event.h"
 
@@ -78,6 +80,25 @@ void WriteLeft(ThreadSlot& slot, OpenCall& call, uint64_t now);
 void FinishStream(ThreadSlot& slot, uint64_t now);
 // Forgets chunk and sequence, so that all open calls will be announced anew.
 void ForgetChunk(ThreadSlot& slot);
+// Calls that were held back are to be recorded after all: the innermost open ones.
+void Unhold(ThreadSlot& slot, uint64_t now);
+
+// actions.cc
+
+// What becomes of a call.
+struct CallPlan {
+  bool opens = true;        // else it is passed through
+  bool leads_here = false;  // open calls are not held back any more
+  uint32_t state = 0;       // its OpenCall has these
+  uint32_t bits = 0;        // beside its function
+};
+// Of a call of `function` at `place`, when calls[] has been made ready for it. Does what its
+// function does to all threads.
+CallPlan PlanCall(ThreadSlot& slot, uint32_t function, uint64_t place);
+// A call that is shorter is not written, in ticks.
+uint64_t LeastDuration(const OpenCall& call);
+// The call, which is among calls[], was written: so will be the one that made it.
+void KeepCaller(const OpenCall& call);
 
 // parked_calls.cc
 

@@ -116,9 +116,10 @@ uint64_t Leave(ThreadSlot& slot, uint64_t place, uint64_t return_point, uint64_t
 
 }  // namespace
 
-// 1: recorded. 0: the function is entered as if nothing were.
+// 1: recorded, or open for what it means for others. 0: the function is entered as if nothing were.
 extern "C" uint64_t agent_enter_slowly(uint64_t place, uint64_t function, uint64_t return_point,
-                                       uint64_t framed) {
+                                       uint64_t framed,
+                                       [[maybe_unused]] SavedRegisters* registers) {
   ThreadSlot* slot = FindOrTakeSlot();
   if (slot == nullptr) {
     agent_control.lost[static_cast<uint8_t>(LossReason::kNoThread)].fetch_add(1);
@@ -128,16 +129,19 @@ extern "C" uint64_t agent_enter_slowly(uint64_t place, uint64_t function, uint64
     Count(*slot, LossReason::kInterrupted);
     return 0;
   }
-  if (!MakeWay(*slot, place, Ticks())) {
-    Count(*slot, LossReason::kTooDeep);
+  const bool has_room = MakeWay(*slot, place, Ticks());
+  const CallPlan plan = PlanCall(*slot, static_cast<uint32_t>(function), place);
+  if (!plan.opens || !has_room) {
+    if (plan.opens && (plan.state & tracedata::kSilent) == 0) Count(*slot, LossReason::kTooDeep);
     Release(*slot);
     return 0;
   }
+  if (plan.leads_here) Unhold(*slot, Ticks());
   OpenCall* call = Top(*slot);
   call->return_address = WordAt(place);
   call->return_point = return_point;
-  call->function = static_cast<uint32_t>(function);
-  call->reserved = 0;
+  call->function = static_cast<uint32_t>(function) | plan.bits;
+  call->state = plan.state;
   call->place = place;
   call->start = Ticks();
   SetTop(*slot, call + 1);
@@ -147,7 +151,8 @@ extern "C" uint64_t agent_enter_slowly(uint64_t place, uint64_t function, uint64
 }
 
 // The address that the function returns to.
-extern "C" uint64_t agent_leave_slowly(uint64_t place, uint64_t return_point, uint64_t end) {
+extern "C" uint64_t agent_leave_slowly(uint64_t place, uint64_t return_point, uint64_t end,
+                                       [[maybe_unused]] SavedRegisters* registers) {
   ThreadSlot* slot = FindSlot();
   if (slot == nullptr) return ReturnFromElsewhere(nullptr, place, return_point);
   if (!Seize(*slot, place, AddressOf(__builtin_frame_address(0)))) {

@@ -87,13 +87,18 @@ bool IsUntold(const OpenCall& call) {
   return call.place != 0 && (call.function & (kAnnounced | tracedata::kLeftBit)) == 0;
 }
 
+// The same, or will have to be.
+bool MayBeTold(const OpenCall& call) {
+  return IsUntold(call) || (call.place != 0 && (call.state & tracedata::kHeld) != 0);
+}
+
 bool TakeChunk(ThreadSlot& slot, uint64_t now) {
   uint64_t words = 0;
   ChunkHeader* header = AwaitFree(slot, words);
   if (header == nullptr) return false;
   uint64_t base = now;
   for (const OpenCall* call = slot.calls + 1; call < Top(slot); ++call) {
-    if (!IsUntold(*call)) continue;
+    if (!MayBeTold(*call)) continue;
     if (call->start < base) base = call->start;
     break;
   }
@@ -219,10 +224,8 @@ bool Prepare(ThreadSlot& slot, uint64_t now) {
 void WriteReturn(ThreadSlot& slot, OpenCall& call, uint64_t end) {
   if ((call.function & tracedata::kLeftBit) != 0) return;
   const uint64_t duration = end < call.start ? 0 : end - call.start;
-  if ((call.function & kAnnounced) == 0 &&
-      duration < agent_control.min_duration.load(std::memory_order_relaxed)) {
-    return;
-  }
+  if ((call.function & kAnnounced) == 0 && duration < LeastDuration(call)) return;
+  if ((call.function & tracedata::kActs) != 0) KeepCaller(call);
   if (!Prepare(slot, end)) return;
   const uint32_t time = Delta(slot, end);
   if (!HasRoom(slot, end)) return;
@@ -235,6 +238,7 @@ void WriteReturn(ThreadSlot& slot, OpenCall& call, uint64_t end) {
 }
 
 void WriteLeft(ThreadSlot& slot, OpenCall& call, uint64_t now) {
+  call.state &= ~tracedata::kHeld;
   if ((call.function & tracedata::kLeftBit) != 0) return;
   const bool prepared = Prepare(slot, now);
   if (prepared) Announce(slot, now);
@@ -243,6 +247,23 @@ void WriteLeft(ThreadSlot& slot, OpenCall& call, uint64_t now) {
   if (!prepared || !HasRoom(slot, now)) return;
   if ((call.function & kAnnounced) == 0) return;
   Put(slot, EventHead(EventKind::kLeft, FunctionOf(call)), time);
+}
+
+void Unhold(ThreadSlot& slot, uint64_t now) {
+  const OpenCall* outermost = nullptr;
+  for (OpenCall* call = Top(slot) - 1; call > slot.calls; --call) {
+    if (call->place == 0 || (call->state & tracedata::kSilent) != 0) continue;
+    if ((call->state & tracedata::kHeld) == 0) break;
+    call->state &= ~tracedata::kHeld;
+    call->function &= ~tracedata::kLeftBit;
+    outermost = call;
+  }
+  if (outermost == nullptr || outermost->start >= slot.base || !HasRoom(slot, now)) return;
+  // Times count from after it began. Of this thread nothing was written that began later: it would
+  // have been called by it.
+  PutBase(slot, outermost->start);
+  Announce(slot, now);
+  if (HasRoom(slot, now)) PutBase(slot, now);
 }
 
 void FinishStream(ThreadSlot& slot, uint64_t now) {

@@ -18,6 +18,8 @@ agent_header:
   .long agent_trap - agent_header
   .long agent_trap_return - agent_header
   .long agent_libraries - agent_header
+  .long agent_enter_acting - agent_header
+  .long agent_enter_framed_acting - agent_header
 
   .text
 
@@ -83,7 +85,8 @@ agent_header:
   .popsection
 .endm
 
-// Saves what a C++ function may change besides and aligns the stack; rbp is its end.
+// Saves what a C++ function may change besides and aligns the stack; rbp is its end, where what was
+// saved begins: see SavedRegisters in agent.h.
 .macro SAVE_REST
   push r9
   push r10
@@ -103,30 +106,80 @@ agent_header:
 .endm
 #define SAVED_REST 40
 
-// On entry:  [rsp] to the stub, [rsp+8] the function, and unless framed [rsp+16] is the place.
-.macro ENTER framed, return_point, pass
-  SAVE
-  cmp dword ptr [rip + agent_control + CONTROL_RECORDING], 0
-  je 12f
-  FIND_SLOT 11f
-  cmp qword ptr [rcx + SLOT_BUSY], 0
-  jne 11f
-  mov [rcx + SLOT_BUSY], rsp
+// Jumps to `pass` if, by what stands at the function and at the innermost open call, there is
+// nothing to do for this one, and to `slow` if there is more to do than to record it. Else rsi is
+// the slot's top, rdx the place, and eax the state within the new call.
+.macro ACT framed, slow, pass
+  mov r8, [rip + agent_control + CONTROL_ACTIONS]
+  test r8, r8
+  jz \slow
+  cmp [rcx + SLOT_ACTIONS], r8
+  jne \slow
+  mov esi, [rsp + SAVED + 8]
+  cmp esi, [r8 + ACTIONS_FUNCTIONS]
+  jae 14f
+  cmp dword ptr [r8 + ACTIONS_OFFSETS + rsi * 4], 0
+  jne \slow
+14:
+  cmp dword ptr [rcx + SLOT_PARKED_USED], 0
+  jne \slow
   mov rsi, [rcx + SLOT_TOP]
   cmp rsi, [rcx + SLOT_LIMIT]
-  jae 10f
+  jae \slow
+  PLACE \framed
+  cmp [rsi - CALL_SIZE + CALL_PLACE], rdx
+  jbe \slow
+  mov eax, [rsi - CALL_SIZE + CALL_STATE]
+  test eax, STATE_PASSES
+  jnz \pass
+  test eax, STATE_SLOW
+  jnz \slow
+  cmp dword ptr [rip + agent_control + CONTROL_TRACING_OFF], 0
+  jne \pass
+  and eax, STATE_INHERITED
+  inc eax
+.endm
+
+// rdx: where the return address of the function that is entered stands.
+.macro PLACE framed
   .if \framed
   lea rdx, [rbp + 8]
   .else
   lea rdx, [rsp + SAVED + 16]
   .endif
+.endm
+
+// On entry:  [rsp] to the stub, [rsp+8] the function, and unless framed [rsp+16] is the place.
+.macro ENTER acting, framed, return_point, pass
+  SAVE
+  cmp dword ptr [rip + agent_control + CONTROL_RECORDING], 0
+  je 12f
+  FIND_SLOT 11f
+  .if \acting
+  ACT \framed, 11f, 12f
+  .endif
+  cmp qword ptr [rcx + SLOT_BUSY], 0
+  jne 11f
+  mov [rcx + SLOT_BUSY], rsp
+  .if \acting
+  mov [rsi + CALL_STATE], eax
+  .else
+  mov rsi, [rcx + SLOT_TOP]
+  cmp rsi, [rcx + SLOT_LIMIT]
+  jae 10f
+  PLACE \framed
   cmp [rsi - CALL_SIZE + CALL_PLACE], rdx
   jbe 10f
+  .endif
   mov [rsi + CALL_PLACE], rdx
   mov rax, [rdx]
   mov [rsi + CALL_RETURN_ADDRESS], rax
   mov r8d, [rsp + SAVED + 8]
+  .if \acting
+  mov [rsi + CALL_FUNCTION], r8d
+  .else
   mov [rsi + CALL_FUNCTION], r8
+  .endif
   mov r8, [rsp + SAVED]
   add r8, \return_point
   mov [rsi + CALL_RETURN_POINT], r8
@@ -146,17 +199,15 @@ agent_header:
 10:
   mov qword ptr [rcx + SLOT_BUSY], 0
 11:
-  .if \framed
-  lea rax, [rbp + 8]
-  .else
-  lea rax, [rsp + SAVED + 16]
-  .endif
+  PLACE \framed
+  mov rax, rdx
   mov ecx, [rsp + SAVED + 8]
   mov rdx, [rsp + SAVED]
   add rdx, \return_point
   SAVE_REST
   mov rdi, rax
   mov esi, ecx
+  mov r8, rbp
   .if \framed
   mov ecx, 1
   .else
@@ -176,11 +227,21 @@ agent_header:
 
   .p2align 5
 agent_enter:
-  ENTER 0, STUB_RETURN_POINT, STUB_PASS
+  ENTER 0, 0, STUB_RETURN_POINT, STUB_PASS
 
   .p2align 5
 agent_enter_framed:
-  ENTER 1, FRAMED_RETURN_POINT, FRAMED_PASS
+  ENTER 0, 1, FRAMED_RETURN_POINT, FRAMED_PASS
+
+// The same where functions have actions (action_table.h). There is no second agent_leave: a call
+// about which there is something to do when it returns is marked as not for the short way.
+  .p2align 5
+agent_enter_acting:
+  ENTER 1, 0, STUB_RETURN_POINT, STUB_PASS
+
+  .p2align 5
+agent_enter_framed_acting:
+  ENTER 1, 1, FRAMED_RETURN_POINT, FRAMED_PASS
 
 // On entry: [rsp] to the stub, [rsp+8] the place, whose content is gone.
   .p2align 5
@@ -241,6 +302,7 @@ agent_leave:
   mov rdx, rax
   SAVE_REST
   mov rdi, rcx
+  mov rcx, rbp
   call agent_leave_slowly
   RESTORE_REST
   mov [rsp + SAVED + 8], rax

@@ -103,6 +103,7 @@ bool Park(ThreadSlot& slot, const OpenCall& call) {
     free.return_point = call.return_point;
     free.start = call.start;
     free.function = call.function;
+    free.state = call.state;
     __atomic_store_n(&free.place, call.place, __ATOMIC_RELEASE);
     return true;
   }

@@ -134,6 +134,7 @@ void Begin(ThreadSlot& slot, const Self& self) {
   slot.limit = EndOfCalls(slot);
   slot.busy = 0;
   slot.unwinding = 0;
+  slot.actions = 0;
   slot.sequence = 0;
   ForgetChunk(slot);
   for (uint32_t& lost : slot.lost) lost = 0;
