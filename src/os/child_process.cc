@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,6 +29,15 @@ struct Pipe {
 Result<Pipe> MakePipe() {
   std::array<int, 2> ends = {};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return Fail(ErrnoError(errno, "cannot make a pipe"));
+  return Pipe{.read_end = Fd(ends[0]), .write_end = Fd(ends[1])};
+}
+
+// A socket: writing to a child that was killed meanwhile is an error there, not a SIGPIPE.
+Result<Pipe> MakeSilentPipe() {
+  std::array<int, 2> ends = {};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return Fail(ErrnoError(errno, "cannot make a pair of sockets"));
+  }
   return Pipe{.read_end = Fd(ends[0]), .write_end = Fd(ends[1])};
 }
 
@@ -109,7 +119,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::Prepare(const std::vector<st
   argv.reserve(command.size() + 1);
   for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
-  TRY_ASSIGN(Pipe go, MakePipe());
+  TRY_ASSIGN(Pipe go, MakeSilentPipe());
   TRY_ASSIGN(Pipe exec_error, MakePipe());
   const pid_t pid = fork();
   if (pid < 0) return Fail(ErrnoError(errno, "cannot start a process"));
@@ -135,7 +145,12 @@ ChildProcess::~ChildProcess() {
 
 Status ChildProcess::Start() {
   const char byte = 1;
-  if (write(go_.get(), &byte, 1) != 1) return Fail(ErrnoError(errno, "cannot start", command_));
+  if (send(go_.get(), &byte, 1, MSG_NOSIGNAL) != 1) {
+    if (errno == EPIPE || errno == ECONNRESET) {
+      return Fail(ErrorKind::kNotFound, fmt::format("{} was killed before it began", command_));
+    }
+    return Fail(ErrnoError(errno, "cannot start", command_));
+  }
   go_ = Fd();
   int error = 0;
   ssize_t n = 0;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -93,6 +94,18 @@ TEST(ChildProcess, ItsOutputKeepsOutOfOursWhereThatIsTaken) {
   EXPECT_EQ((*child)->Wait(true), 0);
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "hello\n");
+}
+
+TEST(ChildProcess, OneThatIsKilledBeforeItIsStartedIsAnErrorAndNoSignal) {
+  auto child = ChildProcess::Prepare({"sleep", "100"});
+  ASSERT_TRUE(child.has_value());
+  (*child)->Signal(SIGKILL);
+  siginfo_t info = {};  // dead for sure, and still to be waited for
+  ASSERT_EQ(waitid(P_PID, (*child)->pid(), &info, WEXITED | WNOWAIT), 0);
+  const Status started = (*child)->Start();
+  ASSERT_FALSE(started.has_value());
+  EXPECT_EQ(started.error().message, "sleep was killed before it began");
+  EXPECT_EQ((*child)->Wait(true), 128 + SIGKILL);
 }
 
 TEST(ChildProcess, OneThatIsNotStartedEnds) {
