@@ -1,5 +1,4 @@
-// The numbers of DWARF 5 (chapter 7), of earlier versions and of GNU extensions that the source
-// index reads.
+// The numbers of DWARF 5 (chapter 7), of earlier versions and of GNU extensions that are read here.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +6,52 @@
 namespace stackreel::dwarf {
 
 enum Tag : uint16_t {
+  kTagArrayType = 0x01,
+  kTagClassType = 0x02,
+  kTagEnumerationType = 0x04,
+  kTagFormalParameter = 0x05,
+  kTagMember = 0x0d,
+  kTagPointerType = 0x0f,
+  kTagReferenceType = 0x10,
   kTagCompileUnit = 0x11,
+  kTagStructureType = 0x13,
+  kTagSubroutineType = 0x15,
+  kTagTypedef = 0x16,
+  kTagUnionType = 0x17,
+  kTagUnspecifiedParameters = 0x18,
+  kTagInheritance = 0x1c,
   kTagInlinedSubroutine = 0x1d,
+  kTagPtrToMemberType = 0x1f,
+  kTagSubrangeType = 0x21,
+  kTagBaseType = 0x24,
+  kTagConstType = 0x26,
+  kTagEnumerator = 0x28,
   kTagSubprogram = 0x2e,
+  kTagVolatileType = 0x35,
+  kTagRestrictType = 0x37,
+  kTagUnspecifiedType = 0x3b,
+  kTagRvalueReferenceType = 0x42,
+  kTagTemplateAlias = 0x43,
+  kTagAtomicType = 0x47,
+  kTagImmutableType = 0x4b,
+};
+
+enum BaseEncoding : uint8_t {
+  kAteAddress = 0x01,
+  kAteBoolean = 0x02,
+  kAteComplexFloat = 0x03,
+  kAteFloat = 0x04,
+  kAteSigned = 0x05,
+  kAteSignedChar = 0x06,
+  kAteUnsigned = 0x07,
+  kAteUnsignedChar = 0x08,
+  kAteDecimalFloat = 0x0f,
+  kAteUtf = 0x10,
+};
+
+enum CallingConvention : uint8_t {
+  kCcNormal = 0x01,
+  kCcPassByReference = 0x04,
 };
 
 enum UnitType : uint8_t {
@@ -22,13 +64,27 @@ enum UnitType : uint8_t {
 };
 
 enum Attribute : uint16_t {
+  kAtSibling = 0x01,
   kAtName = 0x03,
+  kAtByteSize = 0x0b,
+  kAtBitSize = 0x0d,
   kAtStmtList = 0x10,
   kAtLowPc = 0x11,
   kAtHighPc = 0x12,
+  kAtLanguage = 0x13,
   kAtCompDir = 0x1b,
+  kAtConstValue = 0x1c,
+  kAtUpperBound = 0x2f,
   kAtAbstractOrigin = 0x31,
+  kAtCallingConvention = 0x36,
+  kAtCount = 0x37,
+  kAtDataMemberLocation = 0x38,
+  kAtDeclaration = 0x3c,
+  kAtEncoding = 0x3e,
+  kAtExternal = 0x3f,
   kAtSpecification = 0x47,
+  kAtType = 0x49,
+  kAtVirtuality = 0x4c,
   kAtRanges = 0x55,
   kAtCallColumn = 0x57,
   kAtCallFile = 0x58,
@@ -38,7 +94,10 @@ enum Attribute : uint16_t {
   kAtAddrBase = 0x73,
   kAtRnglistsBase = 0x74,
   kAtDwoName = 0x76,
+  kAtDataBitOffset = 0x6b,
+  kAtAlignment = 0x88,
   kAtMipsLinkageName = 0x2007,
+  kAtGnuVector = 0x2107,
   kAtGnuDwoName = 0x2130,
   kAtGnuDwoId = 0x2131,
   kAtGnuRangesBase = 0x2132,

@@ -165,6 +165,10 @@ bool ReadForm(ByteReader& reader, uint16_t form, int64_t implicit, const Encodin
       return number(FormClass::kConstant, static_cast<uint64_t>(reader.Sleb128()));
     case kFormImplicitConst:
       return number(FormClass::kConstant, static_cast<uint64_t>(implicit));
+    case kFormFlag:
+      return number(FormClass::kConstant, reader.U8());
+    case kFormFlagPresent:
+      return number(FormClass::kConstant, 1);
     case kFormSecOffset:
       return number(FormClass::kSectionOffset, ReadSized(reader, encoding.offset_size()));
     case kFormRnglistx:

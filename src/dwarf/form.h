@@ -24,7 +24,7 @@ enum class FormClass : uint8_t {
   kNone,  // no such attribute, or of a form that holds none of the below (a block, a signature)
   kAddress,
   kAddressIndex,  // into .debug_addr, from the unit's base
-  kConstant,      // also an offset into a section in DWARF 2 and 3 (data4, data8)
+  kConstant,      // also a flag, and an offset into a section in DWARF 2 and 3 (data4, data8)
   kSectionOffset,
   kRangeListIndex,  // into the offsets at the unit's .debug_rnglists base
   kText,            // the text itself, in FormValue::text

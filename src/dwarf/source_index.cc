@@ -46,6 +46,7 @@ class DwarfSourceIndex : public SourceIndex {
   }
 
   std::vector<SourceFrame> Find(Svma svma) override;
+  std::expected<Prototype, std::string> PrototypeAt(Svma svma) override;
   [[nodiscard]] const Counters& counters() const override { return counters_; }
 
  private:
@@ -56,6 +57,7 @@ class DwarfSourceIndex : public SourceIndex {
   static uint64_t RangeBytes(const DebugSections& sections) {
     return sections.info.size() + sections.ranges.size() + sections.rnglists.size();
   }
+  IndexedUnit* UnitOf(Svma svma);
   IndexedUnit& Index(uint32_t unit);
   const FunctionName& NameOf(DebugInfo& info, FunctionNode& node);
   FunctionName ResolveName(DebugInfo& info, uint64_t die);
@@ -74,6 +76,7 @@ class DwarfSourceIndex : public SourceIndex {
   std::vector<FunctionName> names_ = std::vector<FunctionName>(1);  // 0: not resolved yet
   bool supplementary_tried_ = false;
   std::unique_ptr<DebugInfo> supplementary_;
+  PrototypeReader prototypes_{[this] { return SupplementaryInfo(); }};
 };
 
 DebugInfo* DwarfSourceIndex::SupplementaryInfo() {
@@ -155,11 +158,34 @@ IndexedUnit& DwarfSourceIndex::Index(uint32_t number) {
   return indexed;
 }
 
-std::vector<SourceFrame> DwarfSourceIndex::Find(Svma svma) {
+// Null if no unit covers it.
+IndexedUnit* DwarfSourceIndex::UnitOf(Svma svma) {
   if (!unit_map_) unit_map_.emplace(info_, lines_, &ranges_left_, counters_);
   const uint32_t number = unit_map_->Find(svma.value);
-  if (number == FlatIntervals::kNone) return {};
-  IndexedUnit& unit = Index(number);
+  return number == FlatIntervals::kNone ? nullptr : &Index(number);
+}
+
+std::expected<Prototype, std::string> DwarfSourceIndex::PrototypeAt(Svma svma) {
+  IndexedUnit* unit = UnitOf(svma);
+  const auto outermost = [&](uint64_t address) {
+    FunctionNode* node = unit->functions.Find(address);
+    while (node != nullptr && unit->functions.CallerOf(*node) != nullptr) {
+      node = unit->functions.CallerOf(*node);
+    }
+    return node;
+  };
+  const FunctionNode* function = unit == nullptr ? nullptr : outermost(svma.value);
+  if (function == nullptr) return std::unexpected("no debug information");
+  if (svma.value != 0 && outermost(svma.value - 1) == function) {
+    return std::unexpected("in its debug information it begins elsewhere");
+  }
+  return prototypes_.Read(*unit->info, function->die);
+}
+
+std::vector<SourceFrame> DwarfSourceIndex::Find(Svma svma) {
+  IndexedUnit* found = UnitOf(svma);
+  if (found == nullptr) return {};
+  IndexedUnit& unit = *found;
   std::vector<SourceFrame> frames;
   SourceFrame frame;
   if (unit.lines != nullptr) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <expected>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "base/counters.h"
 #include "base/error.h"
 #include "base/io.h"
+#include "dwarf/prototype.h"
 
 namespace stackreel::dwarf {
 
@@ -52,6 +54,8 @@ class SourceIndex {
 
   // Frames at a svma, innermost first; empty if no unit covers it.
   virtual std::vector<SourceFrame> Find(Svma svma) = 0;
+  // What the function takes and gives back whose code begins at a svma; else why that is not known.
+  virtual std::expected<Prototype, std::string> PrototypeAt(Svma svma) = 0;
   // What could not be read: "dwarf.bad_unit" and the like (docs/counters.md).
   [[nodiscard]] virtual const Counters& counters() const = 0;
 };

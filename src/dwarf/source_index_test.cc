@@ -16,7 +16,6 @@ namespace stackreel::dwarf {
 namespace {
 
 constexpr uint16_t kTagLexicalBlock = 0x0b;
-constexpr uint16_t kTagStructureType = 0x13;
 constexpr uint16_t kTagPartialUnit = 0x3c;
 
 // "function@line" of each frame, innermost first; an inlined one has a "^", a linkage name a "!".
