@@ -90,6 +90,7 @@ class TextMembers {
   static void Set(TextLayout layout, uint32_t text, uint32_t length, PrototypeType& type) {
     type.kind = Kind::kText;
     type.text = layout;
+    type.object_size = type.size;
     type.text_offset = text;
     type.length_offset = length;
   }
@@ -249,6 +250,7 @@ std::optional<PrototypeType> PrototypeReader::ReadPointer(const Place& place, in
       type.text = object->text;
       type.text_offset = object->text_offset;
       type.length_offset = object->length_offset;
+      type.object_size = object->size;
       type.text_is_behind_pointer = true;
     }
   }

@@ -67,6 +67,7 @@ struct PrototypeType {
   bool text_is_behind_pointer = false;
   TextLayout text = TextLayout::kNone;
   uint32_t text_offset = 0, length_offset = 0;
+  uint64_t object_size = 0;  // of the object with the text
   // Of all scalars, for values of up to 16 bytes.
   std::vector<ScalarField> fields;
   std::shared_ptr<const EnumerationNames> enumeration;
