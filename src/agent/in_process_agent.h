@@ -29,6 +29,7 @@ struct Event {
   uint32_t function = 0;
   uint64_t time = 0;   // start, or end of kExit and kLeft
   uint64_t third = 0;  // duration, or count
+  std::string values = {};
 };
 
 inline void CheckInTest(bool holds, const char* what) {
@@ -181,15 +182,21 @@ class InProcessAgent {
     const uint32_t count = chunk(i).used / 4;
     for (uint32_t at = 0; at < count;) {
       const auto kind = static_cast<tracedata::EventKind>(tracedata::KindBitsOf(words[at]));
-      Event event{kind, tracedata::FunctionOf(words[at]), base + words[at + 1], 0};
+      Event event{kind, tracedata::FunctionOf(words[at]), base + words[at + 1], 0, {}};
       if (kind == tracedata::EventKind::kBase) {
         base = words[at + 1] | uint64_t{words[at + 2]} << 32;
         event.time = base;
       } else if (tracedata::EventWords(kind) == 3) {
         event.third = words[at + 2];
       }
-      events.push_back(event);
+      const uint32_t head = words[at];
       at += tracedata::EventWords(kind);
+      if (tracedata::HasValues(head)) {
+        const uint32_t bytes = words[at++];
+        event.values.assign(reinterpret_cast<const char*>(words + at), bytes);
+        at += (bytes + 3) / 4;
+      }
+      events.push_back(std::move(event));
     }
   }
   // "C3 E5 X5 L7": kinds and functions.

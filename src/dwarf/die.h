@@ -17,7 +17,7 @@ struct Die {
 
   FormValue name;
   FormValue type;
-  bool has_type = false;  // also where `type` is no reference that can be followed
+  bool has_type = false;    // also where `type` is no reference that can be followed
   FormValue origin;         // DW_AT_abstract_origin
   FormValue specification;  // DW_AT_specification
   std::optional<uint64_t> byte_size, bit_size, data_bit_offset;

@@ -73,7 +73,8 @@ class TextMembers {
   // libstdc++'s two std::strings, libc++'s, and both std::string_views.
   void MakeText(std::string_view name, PrototypeType& type) const {
     constexpr uint64_t kLibcxxSize = 24;
-    if (name.starts_with("basic_string_view<char,") || name.starts_with("basic_string_view<char>")) {
+    if (name.starts_with("basic_string_view<char,") ||
+        name.starts_with("basic_string_view<char>")) {
       if (view_ && view_length_) Set(TextLayout::kPointerAndLength, *view_, *view_length_, type);
     } else if (name.starts_with("basic_string<char,") || name.starts_with("basic_string<char>")) {
       if (string_ && string_length_) {
@@ -204,9 +205,9 @@ std::optional<PrototypeType> PrototypeReader::ReadBase(const Place& place,
     case kAteFloat: {
       // Of 16 bytes there are two: x87's, and one that is passed in vector registers.
       const bool x87 = size == 16 && name == "long double";
-      PrototypeType type = Scalar(
-          x87 || size == 4 || size == 8 ? Kind::kFloat : Kind::kStruct, size,
-          x87 ? ScalarField::Kind::kLongDouble : ScalarField::Kind::kFloat);
+      PrototypeType type =
+          Scalar(x87 || size == 4 || size == 8 ? Kind::kFloat : Kind::kStruct, size,
+                 x87 ? ScalarField::Kind::kLongDouble : ScalarField::Kind::kFloat);
       type.is_vector = !x87 && size == 16;
       return type;
     }
@@ -301,7 +302,8 @@ std::optional<PrototypeType> PrototypeReader::ReadArray(const Place& place, int 
   type.by_reference = element->by_reference;
   if (place.die.is_vector) {
     type.is_vector = true;
-    type.alignment = static_cast<uint32_t>(std::min<uint64_t>(std::max<uint64_t>(type.size, 1), 64));
+    type.alignment =
+        static_cast<uint32_t>(std::min<uint64_t>(std::max<uint64_t>(type.size, 1), 64));
     return type;
   }
   for (uint64_t i = 0; i < count && type.size <= kMaxInRegisters && element->size != 0; ++i) {

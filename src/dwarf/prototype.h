@@ -38,8 +38,8 @@ enum class TextLayout : uint8_t {
   kNone,
   kTerminated,        // a char* is the value: up to a NUL
   kPointerAndLength,  // a pointer and a length, at the offsets told
-  kLengthBefore,      // a pointer, at the offset told; the length is the u64 24 bytes before its text
-  kLibcxx,            // std::string of libc++ (its stable ABI): short ones within the object
+  kLengthBefore,  // a pointer, at the offset told; the length is the u64 24 bytes before its text
+  kLibcxx,        // std::string of libc++ (its stable ABI): short ones within the object
 };
 
 struct PrototypeType {

@@ -22,7 +22,7 @@
 namespace stackreel::tracedata {
 
 inline constexpr uint64_t kAgentMagic = 0x31746e6761727473;  // "stragnt1"
-inline constexpr uint32_t kAgentVersion = 6;
+inline constexpr uint32_t kAgentVersion = 7;
 
 inline constexpr uint64_t kAgentCodeSize = 64 << 10;
 
@@ -81,6 +81,9 @@ struct ThreadSlot {
   OpenCall calls[kOpenCalls];
   // Hashed by place, those of one place in the order of their starts; place 1: none any more.
   OpenCall parked[kParkedCalls];
+  // By index in calls[], of those whose arguments were written: where their kEntry is. The chunk's
+  // sequence in the upper bits, then the word in the chunk (kChunkWordBits).
+  uint32_t entries[kOpenCalls];
 };
 static_assert(offsetof(ThreadSlot, calls) % 64 == 0);
 inline constexpr uint64_t kNoMoreChunks = ~uint64_t{0};
@@ -143,7 +146,9 @@ struct AgentControl {
   std::atomic<uint64_t> actions = 0;
   // 1: calls that begin are not recorded, but for what a trace_on turns it to 0 (trace_off).
   std::atomic<uint32_t> tracing_off = 0;
-  uint32_t reserved_word = 0;
+  // 1: no system call is made to read texts, which are told to be unreadable then: one might be
+  // fatal (seccomp).
+  std::atomic<uint32_t> no_text_reads = 0;
   uint64_t reserved[19] = {};
 };
 static_assert(sizeof(AgentControl) <= 4096);
@@ -187,6 +192,8 @@ struct ChunkHeader {
 static_assert(sizeof(ChunkHeader) == 64);
 
 inline constexpr uint32_t kChunkSize = 64 << 10;  // bytes of words
+inline constexpr uint32_t kChunkWordBits = 14;
+static_assert(kChunkSize == sizeof(uint32_t) << kChunkWordBits);
 
 struct PoolHeader {
   uint64_t magic = kAgentMagic;

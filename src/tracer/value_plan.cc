@@ -103,7 +103,8 @@ bool ReadText(const PrototypeType& type, const x86::ValuePlaces& places, ValueRe
   read.how = type.text == TextLayout::kLibcxx         ? How::kLibcxx
              : type.text == TextLayout::kLengthBefore ? How::kLengthBefore
                                                       : How::kObject;
-  read.bytes = static_cast<uint8_t>(std::min<uint64_t>(type.object_size, tracedata::kMaxObjectBytes));
+  read.bytes =
+      static_cast<uint8_t>(std::min<uint64_t>(type.object_size, tracedata::kMaxObjectBytes));
   read.text_offset = static_cast<uint16_t>(type.text_offset);
   read.length_offset = static_cast<uint16_t>(type.length_offset);
   return read.text_offset + kWord <= read.bytes && read.length_offset + kWord <= read.bytes;
@@ -133,8 +134,8 @@ PlannedValue Plan(const PrototypeType& type, const x86::ValuePlaces& places) {
   value.read.bytes = value.format.bytes;
   value.read.first = WordOf(first);
   if (type.size > kWord) {
-    value.read.second = first.kind == PlaceKind::kInteger ? WordOf(places.eightbytes[1])
-                                                          : WordOf(first, 1);
+    value.read.second =
+        first.kind == PlaceKind::kInteger ? WordOf(places.eightbytes[1]) : WordOf(first, 1);
     // Views have no decimal numbers of that size.
     if (value.format.kind != ValueFormat::Kind::kFloat) {
       value.format.kind = ValueFormat::Kind::kHex;

@@ -45,8 +45,8 @@ class SpecParser {
   [[nodiscard]] std::unexpected<Error> Wrong(std::string_view what, std::string_view why,
                                              std::string_view cure) const {
     const auto column = static_cast<size_t>(what.data() - all_.data()) + 1;
-    return Fail(Error(ErrorKind::kUsage, fmt::format("'{}', at column {} of '{}', {}", what, column,
-                                                     all_, why))
+    return Fail(Error(ErrorKind::kUsage,
+                      fmt::format("'{}', at column {} of '{}', {}", what, column, all_, why))
                     .WithCure(fmt::format("what can stand there: {}", cure)));
   }
   bool Take(std::string_view text) {
@@ -183,7 +183,8 @@ Status SpecParser::ParseFormat() {
 
 Status SpecParser::ParsePlace() {
   constexpr std::string_view kPlaces =
-      "rdi, rsi, rdx, rcx, r8, r9, xmm0 ... xmm7, or stack+N: the Nth word above the return address";
+      "rdi, rsi, rdx, rcx, r8, r9, xmm0 ... xmm7, or stack+N: the Nth word above the return "
+      "address";
   if (!Take("%")) {
     if (value_.is_result) {
       SetWord(is_float_ ? WordPlace::Kind::kVector : WordPlace::Kind::kInteger, 0);

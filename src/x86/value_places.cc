@@ -50,9 +50,9 @@ Classes ClassesOf(const PassedValue& value) {
       continue;
     }
     for (uint32_t word = field.offset / kWord; word <= last / kWord; ++word) {
-      classes.of[word] = Merge(classes.of[word], field.field_class == FieldClass::kInteger
-                                                     ? Class::kInteger
-                                                     : Class::kSse);
+      classes.of[word] =
+          Merge(classes.of[word],
+                field.field_class == FieldClass::kInteger ? Class::kInteger : Class::kSse);
     }
   }
   return classes;
@@ -98,7 +98,8 @@ class Registers {
     alignment = std::max(alignment, kWord);
     stack_ = (stack_ - kWord + alignment - 1) / alignment * alignment + kWord;
     const Place place = {PlaceKind::kStack, stack_};
-    stack_ += static_cast<uint32_t>((std::min<uint64_t>(size, 1 << 20) + kWord - 1) / kWord * kWord);
+    stack_ +=
+        static_cast<uint32_t>((std::min<uint64_t>(size, 1 << 20) + kWord - 1) / kWord * kWord);
     return place;
   }
 

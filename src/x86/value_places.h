@@ -18,8 +18,9 @@ struct ValueField {
 struct PassedValue {
   uint64_t size = 0;  // bytes; 0: void
   uint32_t alignment = 1;
-  bool by_reference = false;  // in C++, not trivial for the purposes of calls: its address is passed
-  bool is_vector = false;     // one vector register has all of it, whatever its size
+  bool by_reference =
+      false;               // in C++, not trivial for the purposes of calls: its address is passed
+  bool is_vector = false;  // one vector register has all of it, whatever its size
   // Of values of up to 16 bytes; none: an empty class, which is not passed at all.
   std::vector<ValueField> fields;
 };

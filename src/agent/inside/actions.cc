@@ -17,6 +17,11 @@ const FunctionActions* ActionsOf(const ActionTable& table, uint32_t function) {
   return reinterpret_cast<const FunctionActions*>(start + offsets[function]);
 }
 
+const tracedata::ValueReads* ValuesIn(const ActionTable& table, const FunctionActions& actions) {
+  if (actions.list_size < sizeof(tracedata::ValueReads)) return nullptr;
+  return reinterpret_cast<const tracedata::ValueReads*>(AddressOf(&table) + actions.list);
+}
+
 bool TracingIsOff() { return agent_control.tracing_off.load(std::memory_order_relaxed) != 0; }
 void SwitchTracing(uint32_t flags) {
   if ((flags & tracedata::kTraceOn) != 0) agent_control.tracing_off.store(0);
@@ -124,11 +129,23 @@ CallPlan PlanCall(ThreadSlot& slot, uint32_t function, uint64_t place) {
     plan.state |= tracedata::kHeld;
     plan.bits = tracedata::kLeftBit;
   }
+  if (actions != nullptr) {
+    // Of a call that is held back nobody knows yet whether it will be told of.
+    if ((plan.state & tracedata::kHeld) == 0) plan.values = ValuesIn(*table, *actions);
+    if (actions->list_size != 0) plan.bits |= tracedata::kActs;
+  }
   if ((flags & tracedata::kAlways) != 0) plan.state |= tracedata::kKept;
   if ((plan.state & (tracedata::kDurationMask | tracedata::kKept)) != 0) {
     plan.bits |= tracedata::kActs;
   }
   return plan;
+}
+
+const tracedata::ValueReads* ValuesOf(uint32_t function) {
+  const auto* table =
+      reinterpret_cast<const ActionTable*>(agent_control.actions.load(std::memory_order_acquire));
+  const FunctionActions* actions = table == nullptr ? nullptr : ActionsOf(*table, function);
+  return actions == nullptr ? nullptr : ValuesIn(*table, *actions);
 }
 
 uint64_t LeastDuration(const OpenCall& call) {

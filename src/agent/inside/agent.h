@@ -9,6 +9,7 @@
 #include "tracedata/action_table.h"
 #include "tracedata/agent_memory.h"
 #include "tracedata/call_event.h"
+#include "tracedata/value_reads.h"
 
 namespace stackreel::agent {
 
@@ -72,8 +73,12 @@ bool OnOtherSignalStack(uint64_t place);
 
 // chunks.cc: events. The slot is the caller's.
 
-// The call, which is still among calls[], returned at `end`.
-void WriteReturn(ThreadSlot& slot, OpenCall& call, uint64_t end);
+// The arguments of the call, which is the topmost of calls[], at `place`. It begins when they have
+// been read.
+void WriteArguments(ThreadSlot& slot, OpenCall& call, const tracedata::ValueReads& reads,
+                    const SavedRegisters& registers, uint64_t place);
+// The call, which is still among calls[], returned at `end`; its return value is in `registers`.
+void WriteReturn(ThreadSlot& slot, OpenCall& call, uint64_t end, const SavedRegisters& registers);
 // The call, which is still among calls[], will not return as far as one knows.
 void WriteLeft(ThreadSlot& slot, OpenCall& call, uint64_t now);
 // Ends the thread's stream: nothing more will be written.
@@ -87,18 +92,29 @@ void Unhold(ThreadSlot& slot, uint64_t now);
 
 // What becomes of a call.
 struct CallPlan {
-  bool opens = true;        // else it is passed through
-  bool leads_here = false;  // open calls are not held back any more
-  uint32_t state = 0;       // its OpenCall has these
-  uint32_t bits = 0;        // beside its function
+  bool opens = true;                              // else it is passed through
+  bool leads_here = false;                        // open calls are not held back any more
+  uint32_t state = 0;                             // its OpenCall has these
+  uint32_t bits = 0;                              // beside its function
+  const tracedata::ValueReads* values = nullptr;  // that are recorded with it
 };
 // Of a call of `function` at `place`, when calls[] has been made ready for it. Does what its
 // function does to all threads.
 CallPlan PlanCall(ThreadSlot& slot, uint32_t function, uint64_t place);
+// The values that are recorded with calls of a function; null: none.
+const tracedata::ValueReads* ValuesOf(uint32_t function);
 // A call that is shorter is not written, in ticks.
 uint64_t LeastDuration(const OpenCall& call);
 // The call, which is among calls[], was written: so will be the one that made it.
 void KeepCaller(const OpenCall& call);
+
+// values.cc
+
+// Reads arguments (`entering`) or the return value of the call whose return address stands, or
+// stood, at `place`. At most kMaxValueBytes; what is behind those at `out`, up to 16 bytes, may be
+// changed, too. Gives how many there are.
+uint32_t ReadValues(const tracedata::ValueReads& reads, const SavedRegisters& registers,
+                    uint64_t place, bool entering, uint8_t* out);
 
 // parked_calls.cc
 

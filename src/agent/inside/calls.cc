@@ -91,7 +91,8 @@ uint64_t ReturnFromElsewhere(ThreadSlot* own, uint64_t place, uint64_t return_po
   return newest->return_address;
 }
 
-uint64_t Leave(ThreadSlot& slot, uint64_t place, uint64_t return_point, uint64_t end) {
+uint64_t Leave(ThreadSlot& slot, uint64_t place, uint64_t return_point, uint64_t end,
+               const SavedRegisters& registers) {
   OpenCall* call = FindOpen(slot, place, return_point);
   if (call == nullptr) return ReturnFromElsewhere(&slot, place, return_point);
   // What was called later and lies below has been left, or is a fiber's.
@@ -105,7 +106,7 @@ uint64_t Leave(ThreadSlot& slot, uint64_t place, uint64_t return_point, uint64_t
     SetTop(slot, above);
   }
   const uint64_t return_address = call->return_address;
-  WriteReturn(slot, *call, end);
+  WriteReturn(slot, *call, end, registers);
   if (Top(slot) - 1 == call) {
     SetTop(slot, call);
   } else {
@@ -118,8 +119,7 @@ uint64_t Leave(ThreadSlot& slot, uint64_t place, uint64_t return_point, uint64_t
 
 // 1: recorded, or open for what it means for others. 0: the function is entered as if nothing were.
 extern "C" uint64_t agent_enter_slowly(uint64_t place, uint64_t function, uint64_t return_point,
-                                       uint64_t framed,
-                                       [[maybe_unused]] SavedRegisters* registers) {
+                                       uint64_t framed, const SavedRegisters* registers) {
   ThreadSlot* slot = FindOrTakeSlot();
   if (slot == nullptr) {
     agent_control.lost[static_cast<uint8_t>(LossReason::kNoThread)].fetch_add(1);
@@ -145,6 +145,9 @@ extern "C" uint64_t agent_enter_slowly(uint64_t place, uint64_t function, uint64
   call->place = place;
   call->start = Ticks();
   SetTop(*slot, call + 1);
+  if (plan.values != nullptr && plan.values->arguments != 0) {
+    WriteArguments(*slot, *call, *plan.values, *registers, place);
+  }
   if (framed != 0) WordAt(place) = return_point;
   Release(*slot);
   return 1;
@@ -152,7 +155,7 @@ extern "C" uint64_t agent_enter_slowly(uint64_t place, uint64_t function, uint64
 
 // The address that the function returns to.
 extern "C" uint64_t agent_leave_slowly(uint64_t place, uint64_t return_point, uint64_t end,
-                                       [[maybe_unused]] SavedRegisters* registers) {
+                                       const SavedRegisters* registers) {
   ThreadSlot* slot = FindSlot();
   if (slot == nullptr) return ReturnFromElsewhere(nullptr, place, return_point);
   if (!Seize(*slot, place, AddressOf(__builtin_frame_address(0)))) {
@@ -160,7 +163,7 @@ extern "C" uint64_t agent_leave_slowly(uint64_t place, uint64_t return_point, ui
     Count(*slot, LossReason::kInterrupted);
     return ReturnFromElsewhere(slot, place, return_point);
   }
-  const uint64_t return_address = Leave(*slot, place, return_point, end);
+  const uint64_t return_address = Leave(*slot, place, return_point, end, *registers);
   Release(*slot);
   return return_address;
 }

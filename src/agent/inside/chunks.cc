@@ -10,8 +10,8 @@ using tracedata::EventHead;
 using tracedata::EventKind;
 using tracedata::kAnnounced;
 
-// Behind write_limit: kEntry of every open call, and some other events.
-constexpr uint64_t kRoomForEntries = 8 * tracedata::kOpenCalls + 1024;
+// Behind write_limit: kEntry of every open call, and some other events, one with values.
+constexpr uint64_t kRoomForEntries = 8 * tracedata::kOpenCalls + 1024 + tracedata::kMaxValueBytes;
 // The most that one step of writing takes.
 constexpr uint64_t kLongestStep = 64;
 constexpr uint64_t kOneWait = 100'000'000;     // nanoseconds
@@ -157,10 +157,11 @@ void Publish(ThreadSlot& slot) {
   }
 }
 
-// Whether a step of writing fits; a chunk that is full to its last word is exchanged.
-bool HasRoom(ThreadSlot& slot, uint64_t now) {
+// Whether a step of writing fits, with that many bytes of values; a chunk that is full to its last
+// word is exchanged.
+bool HasRoom(ThreadSlot& slot, uint64_t now, uint64_t values = 0) {
   if (slot.chunk == 0) return false;
-  if (slot.write + kLongestStep <= slot.chunk_words + tracedata::kChunkSize) return true;
+  if (slot.write + kLongestStep + values <= slot.chunk_words + tracedata::kChunkSize) return true;
   Publish(slot);
   return TakeChunk(slot, now);
 }
@@ -219,22 +220,101 @@ bool Prepare(ThreadSlot& slot, uint64_t now) {
   return slot.chunk != 0;
 }
 
+// Where the values of an event of so many words stand.
+uint8_t* ValuesBehind(const ThreadSlot& slot, uint32_t words) {
+  return reinterpret_cast<uint8_t*>(slot.write + 4 * (words + 1));
+}
+// Makes the event at the end one with values; they stand there already. The rest of its words is
+// written.
+void AdvanceOverValues(ThreadSlot& slot, uint32_t words, uint32_t bytes) {
+  auto* const event = reinterpret_cast<uint32_t*>(slot.write);
+  event[0] |= tracedata::kValuesBit;
+  event[words] = bytes;
+  for (uint32_t i = bytes; i % 4 != 0; ++i) ValuesBehind(slot, words)[i] = 0;
+  Advance(slot, words + 1 + (bytes + 3) / 4);
+}
+
+// Of chunks, more than are filled in the time of a call that is too short to be written.
+constexpr uint32_t kSequenceMask = (1u << (32 - tracedata::kChunkWordBits)) - 1;
+uint32_t EntryMark(const ThreadSlot& slot) {
+  const auto word = static_cast<uint32_t>((slot.write - slot.chunk_words) / 4);
+  return (slot.sequence & kSequenceMask) << tracedata::kChunkWordBits | word;
+}
+
+// Takes the call's kEntry back, if that is what was written last. False if it is not: then what is
+// behind it must stay within the call.
+bool Unwrite(ThreadSlot& slot, const OpenCall& call) {
+  const uint32_t mark = slot.entries[&call - slot.calls];
+  const uint32_t sequence = mark >> tracedata::kChunkWordBits;
+  if (slot.chunk == 0 || sequence != (slot.sequence & kSequenceMask)) return false;
+  const uint64_t start =
+      slot.chunk_words + 4 * uint64_t{mark & ((1u << tracedata::kChunkWordBits) - 1)};
+  const auto* event = reinterpret_cast<const uint32_t*>(start);
+  constexpr uint32_t kWords = EventWords(EventKind::kEntry);
+  if (start >= slot.write || event[0] != EventHead(EventKind::kEntry, FunctionOf(call), true) ||
+      start + 4 * uint64_t{kWords + 1 + (event[kWords] + 3) / 4} != slot.write) {
+    return false;
+  }
+  slot.write = start;
+  Advance(slot, 0);
+  return true;
+}
+
 }  // namespace
 
-void WriteReturn(ThreadSlot& slot, OpenCall& call, uint64_t end) {
-  if ((call.function & tracedata::kLeftBit) != 0) return;
-  const uint64_t duration = end < call.start ? 0 : end - call.start;
-  if ((call.function & kAnnounced) == 0 && duration < LeastDuration(call)) return;
-  if ((call.function & tracedata::kActs) != 0) KeepCaller(call);
-  if (!Prepare(slot, end)) return;
-  const uint32_t time = Delta(slot, end);
-  if (!HasRoom(slot, end)) return;
-  if ((call.function & kAnnounced) != 0) {
-    Put(slot, EventHead(EventKind::kExit, FunctionOf(call)), time);
+void WriteArguments(ThreadSlot& slot, OpenCall& call, const tracedata::ValueReads& reads,
+                    const SavedRegisters& registers, uint64_t place) {
+  // What is written before it must not tell of it.
+  call.function |= kAnnounced;
+  uint32_t time = 0;
+  const bool prepared = Prepare(slot, call.start);
+  if (prepared) time = Delta(slot, call.start);
+  if (!prepared || !HasRoom(slot, call.start, tracedata::kMaxValueBytes)) {
+    call.function &= ~kAnnounced;
     return;
   }
-  Put(slot, EventHead(EventKind::kCall, FunctionOf(call)),
-      static_cast<uint32_t>(call.start - slot.base), static_cast<uint32_t>(duration));
+  call.function |= kAnnounced;
+  constexpr uint32_t kWords = EventWords(EventKind::kEntry);
+  const uint32_t bytes = ReadValues(reads, registers, place, true, ValuesBehind(slot, kWords));
+  const uint64_t start = Ticks();
+  if (InReach(slot, start)) {
+    call.start = start;
+    time = static_cast<uint32_t>(start - slot.base);
+  }
+  slot.entries[&call - slot.calls] = EntryMark(slot);
+  auto* const event = reinterpret_cast<uint32_t*>(slot.write);
+  event[0] = EventHead(EventKind::kEntry, FunctionOf(call));
+  event[1] = time;
+  AdvanceOverValues(slot, kWords, bytes);
+}
+
+void WriteReturn(ThreadSlot& slot, OpenCall& call, uint64_t end, const SavedRegisters& registers) {
+  if ((call.function & tracedata::kLeftBit) != 0) return;
+  const uint64_t duration = end < call.start ? 0 : end - call.start;
+  const bool acts = (call.function & tracedata::kActs) != 0;
+  if (duration < LeastDuration(call)) {
+    if ((call.function & kAnnounced) == 0) return;
+    if (acts && Unwrite(slot, call)) return;
+  }
+  if ((call.state & (tracedata::kDurationMask | tracedata::kKept)) != 0) KeepCaller(call);
+  if (!Prepare(slot, end)) return;
+  const uint32_t time = Delta(slot, end);
+  const tracedata::ValueReads* reads = acts ? ValuesOf(FunctionOf(call)) : nullptr;
+  const bool has_result = reads != nullptr && reads->results != 0;
+  if (!HasRoom(slot, end, has_result ? tracedata::kMaxValueBytes : 0)) return;
+  auto* const event = reinterpret_cast<uint32_t*>(slot.write);
+  const bool announced = (call.function & kAnnounced) != 0;
+  const EventKind kind = announced ? EventKind::kExit : EventKind::kCall;
+  event[0] = EventHead(kind, FunctionOf(call));
+  event[1] = announced ? time : static_cast<uint32_t>(call.start - slot.base);
+  if (!announced) event[2] = static_cast<uint32_t>(duration);
+  const uint32_t words = EventWords(kind);
+  if (has_result) {
+    uint8_t* const out = ValuesBehind(slot, words);
+    AdvanceOverValues(slot, words, ReadValues(*reads, registers, call.place, false, out));
+  } else {
+    Advance(slot, words);
+  }
 }
 
 void WriteLeft(ThreadSlot& slot, OpenCall& call, uint64_t now) {

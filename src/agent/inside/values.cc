@@ -1,5 +1,6 @@
-// Arguments and return values. What a pointer of the program leads to may be unmapped at any moment,
-// by another thread: it is the kernel that reads it, except on the stack on which this runs.
+// Arguments and return values. What a pointer of the program leads to may be unmapped at any
+// moment, by another thread: it is the kernel that reads it, except on the stack on which this
+// runs.
 #include "agent/inside/agent.h"
 #include "agent/inside/system_call.h"
 #include "tracedata/trace_facts.h"
