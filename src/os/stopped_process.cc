@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "os/proc.h"
+#include "os/urgent_section.h"
 
 namespace stackreel::os {
 
@@ -120,22 +121,22 @@ StoppedProcess::~StoppedProcess() {
 
 Status StoppedProcess::StopAll(std::chrono::milliseconds patience) {
   const auto deadline = steady_clock::now() + patience;
+  RunBeforeOthers();
   if (IsDead(StateOf(pid_, pid_)) && ListThreads(pid_).size() <= 1) {
     return Fail(ErrorKind::kNotFound, fmt::format("there is no process {}", pid_));
   }
   processes_.push_back(pid_);
   // A thread that does not run makes no other, so that this ends: when all that are seen are
-  // stopped and a look at the list finds no more, there are none.
-  bool any_new = true;
-  while (any_new) {
-    any_new = false;
-    for (size_t i = 0; i < processes_.size(); ++i) {
-      TRY_ASSIGN(const bool found, SeizeNewThreads(processes_[i]));
+  // stopped and a look at the lists finds no more, there are none.
+  while (true) {
+    bool any_new = false;
+    for (const uint32_t process : processes_) {
+      TRY_ASSIGN(const bool found, SeizeNewThreads(process));
       any_new = any_new || found;
     }
+    if (!any_new) break;
     TRY(AwaitAll(deadline));
-    TRY_ASSIGN(const bool more, SeizeMemorySharers());
-    any_new = any_new || more;
+    FindMemorySharers();
   }
   std::erase_if(traced_, [](const TracedThread& thread) {
     return thread.state() == TracedThread::State::kGone;
@@ -153,12 +154,11 @@ Status StoppedProcess::StopAll(std::chrono::milliseconds patience) {
 Result<bool> StoppedProcess::SeizeNewThreads(uint32_t pid) {
   bool any = false;
   for (const uint32_t tid : ListThreads(pid)) {
-    const bool known = std::ranges::any_of(
-        traced_, [tid](const TracedThread& thread) { return thread.tid() == tid; });
-    if (known) continue;
+    if (seized_.contains(tid)) continue;
     auto thread = TracedThread::Seize(pid, tid);
     if (thread) {
       traced_.push_back(*thread);
+      seized_.insert(tid);
       any = true;
     } else if (thread.error().kind != ErrorKind::kNotFound && !IsDead(StateOf(pid, tid))) {
       return Fail(WhyNotSeized(pid, std::move(thread.error())));
@@ -168,17 +168,13 @@ Result<bool> StoppedProcess::SeizeNewThreads(uint32_t pid) {
 }
 
 // Children that run in the same memory: to be held too, with their threads.
-Result<bool> StoppedProcess::SeizeMemorySharers() {
-  bool any = false;
-  for (size_t i = 0; i < traced_.size(); ++i) {
-    for (const uint32_t child : ChildrenOf(traced_[i].pid(), traced_[i].tid())) {
+void StoppedProcess::FindMemorySharers() {
+  for (const TracedThread& thread : traced_) {
+    for (const uint32_t child : ChildrenOf(thread.pid(), thread.tid())) {
       if (std::ranges::find(processes_, child) != processes_.end()) continue;
-      if (!SharesMemory(pid_, child)) continue;
-      processes_.push_back(child);
-      any = true;
+      if (SharesMemory(pid_, child)) processes_.push_back(child);
     }
   }
-  return any;
 }
 
 bool StoppedProcess::AwaitsVfork(const TracedThread& thread) const {

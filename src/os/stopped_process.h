@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <unordered_set>
 #include <vector>
 
 #include "base/address.h"
@@ -85,7 +86,7 @@ class StoppedProcess {
   explicit StoppedProcess(uint32_t pid) : pid_(pid), tracer_(std::in_place) {}
   Status StopAll(std::chrono::milliseconds patience);
   Result<bool> SeizeNewThreads(uint32_t pid);
-  Result<bool> SeizeMemorySharers();
+  void FindMemorySharers();
   Status AwaitAll(std::chrono::steady_clock::time_point deadline);
   [[nodiscard]] bool AwaitsVfork(const TracedThread& thread) const;
   Status Describe();
@@ -95,6 +96,7 @@ class StoppedProcess {
   Fd memory_;
   std::vector<uint32_t> processes_;
   std::vector<TracedThread> traced_;
+  std::unordered_set<uint32_t> seized_;  // tids that were ever among them
   std::vector<Thread> threads_;  // of the same indices, once all are stopped
   std::optional<uint64_t> system_call_;
   std::optional<OwnThread> tracer_;

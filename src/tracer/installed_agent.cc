@@ -132,6 +132,7 @@ Result<uint32_t> LearnTidOffset(Target& target) {
   constexpr size_t kLook = 2048;
   std::vector<uint32_t> offsets;
   bool first = true;
+  OwnIds own_ids;
   for (const os::StoppedProcess::Thread& thread : target.threads().threads()) {
     if (thread.awaits_vfork || thread.pid != target.pid()) continue;
     std::array<uint32_t, kLook / sizeof(uint32_t)> words = {};
@@ -147,7 +148,7 @@ Result<uint32_t> LearnTidOffset(Target& target) {
       return Fail(NoThreadPointer(target.pid(), thread.tid, thread.thread_pointer.value == 0));
     }
     std::vector<uint32_t> here;
-    const uint32_t own = OwnId(thread.pid, thread.tid);
+    const uint32_t own = own_ids.Of(thread.pid, thread.tid);
     for (uint32_t i = 0; i < read / sizeof(uint32_t); ++i) {
       if (words[i] == own) here.push_back(i * sizeof(uint32_t));
     }
@@ -288,7 +289,7 @@ Result<std::unique_ptr<InstalledAgent>> InstalledAgent::Install(Target& target,
   TRY(target.Write(place.code, ours));
   std::memcpy(&agent->routines_, ours.data(), sizeof(agent->routines_));
   AgentControl control;
-  control.pid = OwnId(target.pid(), target.pid());
+  control.pid = OwnIds().Of(target.pid(), target.pid());
   control.tracer_pid = static_cast<uint32_t>(getpid());
   control.tid_offset = tid_offset;
   control.fork_mark_set = 1;

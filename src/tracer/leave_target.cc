@@ -96,9 +96,10 @@ struct HeldThreads {
 Result<HeldThreads> LookAtThreads(Target& target, std::span<const patch::AddressRange> code) {
   TRY_ASSIGN(const std::vector<ThreadPosition> positions, FindPositions(target));
   HeldThreads held;
+  OwnIds ids;
   std::vector<uint32_t> own_ids;
   for (const os::StoppedProcess::Thread& thread : target.threads().threads()) {
-    own_ids.push_back(OwnId(thread.pid, thread.tid));
+    own_ids.push_back(ids.Of(thread.pid, thread.tid));
     held.alive.insert(own_ids.back());
   }
   for (const ThreadPosition& position : positions) {

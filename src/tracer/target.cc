@@ -89,16 +89,35 @@ std::string StatusLine(uint32_t pid, std::string_view key) {
   return value;
 }
 
-uint32_t OwnId(uint32_t pid, uint32_t tid) {
+namespace {
+
+// An id in each namespace that the thread is in, from ours to its own.
+std::vector<uint32_t> IdsOf(uint32_t pid, uint32_t tid) {
+  std::vector<uint32_t> ids;
   const auto text = os::ReadTextFile(fmt::format("/proc/{}/task/{}/status", pid, tid));
-  if (!text) return tid;
-  const size_t at = text->find("\nNSpid:");
-  if (at == std::string::npos) return tid;
-  const size_t end = std::min(text->find('\n', at + 1), text->size());
-  const size_t last = text->find_last_of(" \t", end - 1);
-  uint32_t id = tid;
-  std::from_chars(text->data() + last + 1, text->data() + end, id);
-  return id;
+  constexpr std::string_view kKey = "\nNSpid:";
+  const size_t at = text ? text->find(kKey) : std::string::npos;
+  if (at == std::string::npos) return ids;
+  std::string_view line = std::string_view(*text).substr(at + kKey.size());
+  line = line.substr(0, line.find('\n'));
+  while (true) {
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    uint32_t id = 0;
+    const auto read = std::from_chars(line.data(), line.data() + line.size(), id);
+    if (read.ec != std::errc()) return ids;
+    ids.push_back(id);
+    line.remove_prefix(static_cast<size_t>(read.ptr - line.data()));
+  }
+}
+
+}  // namespace
+
+uint32_t OwnIds::Of(uint32_t pid, uint32_t tid) {
+  const auto [known, is_new] = is_ours_.emplace(pid, false);
+  if (is_new) known->second = IdsOf(pid, pid).size() == 1;
+  if (known->second) return tid;
+  const std::vector<uint32_t> ids = IdsOf(pid, tid);
+  return ids.empty() ? tid : ids.back();
 }
 
 std::vector<patch::AddressRange> RangesOf(const std::vector<os::ProcMapping>& maps) {
@@ -175,8 +194,14 @@ bool Target::MemoryIsGone() const {
 
 Status Target::Hold() {
   if (holders_ == 0) {
-    TRY_ASSIGN(held_, os::StoppedProcess::Stop(pid_, kPatience));
+    urgent_.emplace();
     held_since_ = steady_clock::now();
+    auto held = os::StoppedProcess::Stop(pid_, kPatience);
+    if (!held) {
+      urgent_.reset();
+      return Fail(std::move(held.error()));
+    }
+    held_ = std::move(*held);
     ++holds_;
   }
   ++holders_;
@@ -187,6 +212,7 @@ Status Target::LetGo() {
   if (--holders_ != 0) return {};
   const Status released = held_->Release();
   held_.reset();
+  urgent_.reset();
   const auto time =
       std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - held_since_);
   longest_hold_ = std::max(longest_hold_, time);

@@ -5,7 +5,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "os/file.h"
 #include "os/proc.h"
 #include "os/stopped_process.h"
+#include "os/urgent_section.h"
 #include "patch/room.h"
 
 namespace stackreel::tracer {
@@ -56,7 +59,8 @@ class Target {
   // A system call that must not fail, made by one of its threads.
   Result<uint64_t> SystemCall(const char* name, int64_t number,
                               const std::array<uint64_t, 6>& arguments);
-  // How long the threads were held at most, and how often.
+  // How long the threads were held at most, from when the first was asked to stop to when the last
+  // was let go, and how often.
   [[nodiscard]] std::chrono::microseconds longest_hold() const { return longest_hold_; }
   [[nodiscard]] uint32_t holds() const { return holds_; }
 
@@ -66,6 +70,7 @@ class Target {
   uint32_t pid_;
   os::Fd memory_;
   std::unique_ptr<os::StoppedProcess> held_;
+  std::optional<os::UrgentSection> urgent_;  // while it is held
   int holders_ = 0;
   std::chrono::steady_clock::time_point held_since_;
   std::chrono::microseconds longest_hold_ = {};
@@ -95,8 +100,15 @@ class Holding {
 // What /proc/PID/status has behind "KEY:"; empty if there is no such line.
 std::string StatusLine(uint32_t pid, std::string_view key);
 
-// What an id of a thread is in its own namespace of processes, as it sees itself.
-uint32_t OwnId(uint32_t pid, uint32_t tid);
+// What the ids of threads are in their own namespace of processes, as they see themselves.
+class OwnIds {
+ public:
+  [[nodiscard]] uint32_t Of(uint32_t pid, uint32_t tid);
+
+ private:
+  // Of which processes the namespace is ours: they need not be asked for each thread.
+  std::map<uint32_t, bool> is_ours_;
+};
 
 // The mappings of a process as ranges, ascending.
 std::vector<patch::AddressRange> RangesOf(const std::vector<os::ProcMapping>& maps);

@@ -12,6 +12,39 @@
 
 namespace stackreel::tracer {
 
+Status TargetCode::Read(Avma at, std::span<uint8_t> out) {
+  if (!target_.held()) return target_.Read(at, out);
+  if (hold_ != target_.holds()) pages_.clear();
+  hold_ = target_.holds();
+  for (size_t done = 0; done < out.size();) {
+    const uint64_t from = at.value + done;
+    const uint64_t number = from / kPage;
+    const auto [page, is_new] = pages_.try_emplace(number);
+    if (is_new) {
+      if (Status read = target_.Read(Avma(number * kPage), page->second); !read) {
+        pages_.erase(page);
+        return read;
+      }
+    }
+    const size_t size = std::min<size_t>(out.size() - done, kPage - from % kPage);
+    std::copy_n(page->second.begin() + static_cast<std::ptrdiff_t>(from % kPage), size,
+                out.begin() + static_cast<std::ptrdiff_t>(done));
+    done += size;
+  }
+  return {};
+}
+
+Status TargetCode::Write(Avma at, ByteView bytes) {
+  Forget(at, bytes.size());
+  return target_.Write(at, bytes);
+}
+
+void TargetCode::Forget(Avma at, size_t size) {
+  for (uint64_t page = at.value / kPage; page <= (at.value + size - 1) / kPage; ++page) {
+    pages_.erase(page);
+  }
+}
+
 Status TargetCores::Sync() {
   if (target_.held()) return {};  // they will have been stopped
   TRY(target_.Hold());
@@ -94,13 +127,23 @@ Status TargetJournal::Grow(Buffer& buffer, uint64_t size) {
 }
 
 Status TargetJournal::Keep(std::span<const patch::Site* const> sites) {
+  bool any_new = !kept_;
+  kept_ = false;
   for (const patch::Site* site : sites) {
+    if (const auto known = sites_.find(site->begin());
+        known != sites_.end() && known->second == *site) {
+      continue;
+    }
+    any_new = true;
     // What was planned anew takes the place of what stood there.
     auto at = sites_.lower_bound(site->begin());
     if (at != sites_.begin() && std::prev(at)->second.end() > site->begin()) --at;
     while (at != sites_.end() && at->first < site->end()) at = sites_.erase(at);
     sites_.emplace(site->begin(), *site);
   }
+  // What is there says it all: the journal does not tell how far a batch has come.
+  kept_ = !any_new;
+  if (kept_) return {};
   std::vector<const patch::Site*> all;
   all.reserve(sites_.size());
   for (const auto& [begin, site] : sites_) all.push_back(&site);
@@ -115,6 +158,7 @@ Status TargetJournal::Keep(std::span<const patch::Site* const> sites) {
                 offsetof(tracedata::AgentControl, journal) + sizeof(uint64_t));
   TRY(target_.WriteObject(agent_.control() + offsetof(tracedata::AgentControl, journal), where));
   next_ = 1 - next_;
+  kept_ = true;
   return {};
 }
 

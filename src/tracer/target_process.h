@@ -1,6 +1,7 @@
 // A target as patch/ sees a process: its code, cores, threads, trap table and journal.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -20,14 +21,22 @@
 
 namespace stackreel::tracer {
 
+// While the target is held, what is read of a page stands for it until something is written there:
+// sites lie close together, and each read is a system call.
 class TargetCode : public patch::CodeMemory {
  public:
   explicit TargetCode(Target& target) : target_(target) {}
-  Status Read(Avma at, std::span<uint8_t> out) override { return target_.Read(at, out); }
-  Status Write(Avma at, ByteView bytes) override { return target_.Write(at, bytes); }
+  Status Read(Avma at, std::span<uint8_t> out) override;
+  Status Write(Avma at, ByteView bytes) override;
 
  private:
+  static constexpr uint64_t kPage = 4096;
+  // The pages that [at, at + size) lies on are known no more.
+  void Forget(Avma at, size_t size);
+
   Target& target_;
+  uint32_t hold_ = 0;  // that pages_ were read in
+  std::map<uint64_t, std::array<uint8_t, kPage>> pages_;
 };
 
 // A thread that has been stopped has executed iret or its like when it goes on, which serialises.
@@ -86,6 +95,7 @@ class TargetJournal : public patch::Journal {
   Target& target_;
   AgentPlace agent_;
   std::map<Avma, patch::Site> sites_;  // by begin()
+  bool kept_ = false;                  // all of them stand there
   Buffer buffers_[2];
   int next_ = 0;
 };
