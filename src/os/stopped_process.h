@@ -97,7 +97,7 @@ class StoppedProcess {
   std::vector<uint32_t> processes_;
   std::vector<TracedThread> traced_;
   std::unordered_set<uint32_t> seized_;  // tids that were ever among them
-  std::vector<Thread> threads_;  // of the same indices, once all are stopped
+  std::vector<Thread> threads_;          // of the same indices, once all are stopped
   std::optional<uint64_t> system_call_;
   std::optional<OwnThread> tracer_;
 };

@@ -62,6 +62,8 @@ Result<Site> DecodeSite(ByteReader in) {
 
 }  // namespace
 
+uint64_t EncodedSize(size_t sites) { return kHeaderSize + uint64_t{sites} * kEncodedSize; }
+
 std::vector<uint8_t> EncodeSites(std::span<const Site* const> sites) {
   ByteWriter out(Endian::kLittle);
   out.U32(kMagic);

@@ -15,6 +15,7 @@ namespace stackreel::patch {
 // Little-endian: u32 magic "SRPJ", u16 version 1, u16 bytes a site, u32 count, then the sites:
 // u64 address, stub, out_of_line; u32 function; u8 kind, before, length, entries of the map;
 // original and patched bytes; the map's pairs.
+[[nodiscard]] uint64_t EncodedSize(size_t sites);
 [[nodiscard]] std::vector<uint8_t> EncodeSites(std::span<const Site* const> sites);
 
 // The traced process can have written to these bytes, so nothing is believed: every site passes

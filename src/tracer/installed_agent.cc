@@ -302,9 +302,7 @@ Result<std::unique_ptr<InstalledAgent>> InstalledAgent::Install(Target& target,
   return agent;
 }
 
-Status InstalledAgent::FillPool(Target& target, bool in_target_too) const {
-  TRY(pool_->Fill());
-  if (!in_target_too) return {};
+Status InstalledAgent::MapPoolPages(Target& target) const {
   TRY_ASSIGN(const Holding holding, Holding::Of(target));
   // An old kernel has none, and the target takes a fault for each page.
   (void)target.SystemCall("madvise", SYS_madvise,

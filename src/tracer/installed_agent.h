@@ -39,7 +39,8 @@ class Pool {
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
-  // Takes the memory and sets the headers up. Before it nothing may be recorded or looked at.
+  // Takes the memory and sets the headers up; that takes longer than all else, and the target need
+  // not be held. Before it nothing may be recorded or looked at.
   Status Fill();
 
   [[nodiscard]] tracedata::PoolHeader& header() const;
@@ -86,10 +87,8 @@ class InstalledAgent {
   [[nodiscard]] Pool& pool() const { return *pool_; }
   [[nodiscard]] const tracedata::AgentCodeHeader& routines() const { return routines_; }
 
-  // Once, before anything is recorded, and with no need to hold the target: zeroing the pool takes
-  // longer than all else. `in_target_too` spares the target a fault for each page of the pool, and
-  // holds it for that.
-  Status FillPool(Target& target, bool in_target_too) const;
+  // Spares the target a fault for each page of the pool, which must be filled; holds it for that.
+  Status MapPoolPages(Target& target) const;
   // Calls are recorded from now on, or no more.
   Status SetRecording(Target& target, bool recording) const;
 

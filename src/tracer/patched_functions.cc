@@ -247,6 +247,20 @@ Result<PatchedFunctions::Function*> PatchedFunctions::Register(size_t module,
   return &at->second;
 }
 
+// Each is read by one thread: of those that have walkers, several are of a size.
+void PatchedFunctions::ReadWalkerModules() {
+  std::vector<TargetModule*> unread;
+  for (TargetModule& module : modules_) {
+    if (module.is_mapped && MayHaveWalkers(module) && module.code == nullptr) {
+      unread.push_back(&module);
+    }
+  }
+  executor_.ParallelFor(unread.size(), [&](size_t i, size_t) {
+    InlineExecutor alone;
+    (void)ReadCode(*unread[i], target_.pid(), alone);  // the module says why not
+  });
+}
+
 Status PatchedFunctions::AddStackWalkers(Wishes& wishes) {
   for (size_t m = 0; m < modules_.size(); ++m) {
     TargetModule& module = modules_[m];
@@ -290,7 +304,8 @@ Status PatchedFunctions::AddSite(size_t module, const PlannedSite& planned) {
 
 Status PatchedFunctions::PlanAll(const Wishes& wishes) {
   for (const auto& [m, list] : wishes) {
-    rooms_->Expect(list.size() * agent::kMaxStubLength);
+    // Where there is no room, each that finds none is refused.
+    (void)rooms_->Reserve(list.size() * agent::kMaxStubLength, modules_[m].range);
     SitePlan plan = PlanSites(modules_[m].placed(), list, plan_options_, *rooms_);
     for (const PlannedSite& planned : plan.sites) TRY(AddSite(m, planned));
     for (RefusedFunction& refused : plan.refused) {
@@ -384,7 +399,9 @@ void PatchedFunctions::CountPatched(std::span<Function* const> wanted, PatchCoun
                            [](const auto& entry) { return entry.second; });
 }
 
-Status PatchedFunctions::Patch(const FunctionList& functions, PatchCounts& counts) {
+// What can be said of each function before its site is switched.
+Result<std::vector<PatchedFunctions::Function*>> PatchedFunctions::Plan(
+    const FunctionList& functions) {
   Wishes wishes;
   TRY(AddStackWalkers(wishes));
   TRY(AddLinkerStub(wishes));
@@ -405,6 +422,11 @@ Status PatchedFunctions::Patch(const FunctionList& functions, PatchCounts& count
     }
   }
   TRY(PlanAll(wishes));
+  return wanted;
+}
+
+Status PatchedFunctions::Patch(const FunctionList& functions, PatchCounts& counts) {
+  TRY_ASSIGN(const std::vector<Function*> wanted, Plan(functions));
   std::vector<size_t> sites = SitesOf(functions);
   // In one batch with those that walk the stack: nobody must unwind before they are patched.
   for (size_t i = 0; i < sites_.size(); ++i) {
@@ -420,7 +442,30 @@ Status PatchedFunctions::Patch(const FunctionList& functions, PatchCounts& count
 
 Status PatchedFunctions::Check(std::span<const PatternChoice> patterns) {
   TRY(ReadModules());
-  TRY(Choose(patterns));
+  ReadWalkerModules();
+  TRY_ASSIGN(const Choices choices, Choose(patterns));
+  expected_.clear();
+  for (size_t m = 0; m < modules_.size(); ++m) {
+    if (MayHaveWalkers(modules_[m])) expected_[m] = kStackWalkers.size() + 1;
+  }
+  for (const auto& [module, function] : choices.patch) ++expected_[module];
+  return {};
+}
+
+Status PatchedFunctions::Reserve() {
+  size_t all = 0;
+  for (const auto& [m, functions] : expected_) {
+    // Where there is no room, those that find none are refused.
+    (void)rooms_->Reserve(functions * agent::kMaxStubLength, modules_[m].range);
+    all += functions;
+  }
+  return process_->journal().Reserve(all);
+}
+
+Status PatchedFunctions::Prepare(std::span<const PatternChoice> patterns) {
+  TRY_ASSIGN(const Choices choices, Choose(patterns));
+  if (choices.patch.empty()) return {};
+  TRY(Plan(choices.patch));
   return {};
 }
 

@@ -56,8 +56,15 @@ class PatchedFunctions {
   // Once, before anything is patched.
   void UseAgent(const AgentPlace& agent);
 
-  // Whether each pattern matches something; an error as Apply gives it.
+  // Whether each pattern matches something; an error as Apply gives it. Reads all code that will be
+  // needed.
   Status Check(std::span<const PatternChoice> patterns);
+  // Takes the memory in the target that patching what Check() has looked at needs. While the target
+  // is held anyway, so that it need not be held once more.
+  Status Reserve();
+  // Plans the sites of what patterns name, so that Apply() of them only switches. While the target
+  // runs; nothing of it is changed but memory of ours.
+  Status Prepare(std::span<const PatternChoice> patterns);
   // Patches what the patterns name, unpatches what they name to unpatch. kNotFound, with near
   // names, if a pattern matches nothing; then nothing is done. A pattern for a module that is not
   // mapped waits for it, where there is a dynamic linker. They stay in force: what is loaded later
@@ -121,7 +128,9 @@ class PatchedFunctions {
   Result<Function*> Register(size_t module, const ModuleFunction& function);
   Status PlanAll(const Wishes& wishes);
   Status AddSite(size_t module, const PlannedSite& planned);
+  void ReadWalkerModules();
   Status AddStackWalkers(Wishes& wishes);
+  Result<std::vector<Function*>> Plan(const FunctionList& functions);
   Status Patch(const FunctionList& functions, PatchCounts& counts);
   Status Unpatch(const FunctionList& functions, PatchCounts& counts);
   Status PublishActions();
@@ -149,8 +158,9 @@ class PatchedFunctions {
   std::map<std::pair<size_t, uint32_t>, Key> by_id_;  // with its module
   tracedata::ActionSet common_actions_;               // all but what each function has
   patch::SiteSet sites_;
-  std::vector<Key> site_keys_;  // whose each site is
-  std::optional<Key> linker_;   // the function of the dynamic linker
+  std::vector<Key> site_keys_;         // whose each site is
+  std::optional<Key> linker_;          // the function of the dynamic linker
+  std::map<size_t, size_t> expected_;  // functions to be patched, by module
 };
 
 // What the patterns say of a function, by any of its names: the last that matches decides.

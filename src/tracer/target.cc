@@ -213,9 +213,9 @@ Status Target::LetGo() {
   const Status released = held_->Release();
   held_.reset();
   urgent_.reset();
-  const auto time =
+  last_hold_ =
       std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - held_since_);
-  longest_hold_ = std::max(longest_hold_, time);
+  longest_hold_ = std::max(longest_hold_, last_hold_);
   return released;
 }
 

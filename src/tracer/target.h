@@ -62,6 +62,7 @@ class Target {
   // How long the threads were held at most, from when the first was asked to stop to when the last
   // was let go, and how often.
   [[nodiscard]] std::chrono::microseconds longest_hold() const { return longest_hold_; }
+  [[nodiscard]] std::chrono::microseconds last_hold() const { return last_hold_; }
   [[nodiscard]] uint32_t holds() const { return holds_; }
 
  private:
@@ -73,7 +74,7 @@ class Target {
   std::optional<os::UrgentSection> urgent_;  // while it is held
   int holders_ = 0;
   std::chrono::steady_clock::time_point held_since_;
-  std::chrono::microseconds longest_hold_ = {};
+  std::chrono::microseconds longest_hold_ = {}, last_hold_ = {};
   uint32_t holds_ = 0;
 };
 

@@ -126,6 +126,13 @@ Status TargetJournal::Grow(Buffer& buffer, uint64_t size) {
   return {};
 }
 
+Status TargetJournal::Reserve(size_t sites) {
+  const uint64_t size = patch::EncodedSize(sites_.size() + sites);
+  // The one that the target's control block names stays.
+  TRY(Grow(buffers_[next_], size));
+  return buffers_[1 - next_].size == 0 ? Grow(buffers_[1 - next_], size) : Status();
+}
+
 Status TargetJournal::Keep(std::span<const patch::Site* const> sites) {
   bool any_new = !kept_;
   kept_ = false;

@@ -84,6 +84,9 @@ class TargetJournal : public patch::Journal {
  public:
   TargetJournal(Target& target, const AgentPlace& agent) : target_(target), agent_(agent) {}
   Status Keep(std::span<const patch::Site* const> sites) override;
+  // Takes the memory for so many more sites now: so that it is done while the target is held
+  // anyway.
+  Status Reserve(size_t sites);
 
  private:
   struct Buffer {
@@ -108,6 +111,7 @@ class TargetProcess {
  public:
   TargetProcess(Target& target, const AgentPlace& agent)
       : code_(target), cores_(target), threads_(target), journal_(target, agent) {}
+  [[nodiscard]] TargetJournal& journal() { return journal_; }
   [[nodiscard]] patch::Process process() {
     return {&code_, &cores_, &traps_, &threads_, &journal_};
   }

@@ -35,6 +35,13 @@ Result<Rooms::Slot> TargetRooms::Take(uint64_t size, patch::AddressRange module)
   return Slot{*slot, room->start};
 }
 
+Status TargetRooms::Reserve(uint64_t bytes, patch::AddressRange module) {
+  expected_ = std::min(bytes, kMostRoom / 2);
+  TRY_ASSIGN(const Slot slot, Take(expected_, module));
+  GiveBack(slot.range);
+  return {};
+}
+
 void TargetRooms::GiveBack(patch::AddressRange slot) {
   slots_.Retire(slot);
   // Nothing has ever led there.

@@ -19,10 +19,11 @@ class TargetRooms : public Rooms {
   // Holds the target for a moment if a room must be mapped.
   Result<Slot> Take(uint64_t size, patch::AddressRange module) override;
   void GiveBack(patch::AddressRange slot) override;
-  // How large the next rooms are to be: what is about to be taken.
-  void Expect(uint64_t bytes) { expected_ = bytes; }
   // What the stubs of all rooms call. Holds the target for a moment.
   Status SetEntering(agent::Entering entering);
+  // Maps a room now if there is none with so many bytes free that `module` reaches: so that it is
+  // done while the target is held anyway.
+  Status Reserve(uint64_t bytes, patch::AddressRange module);
 
   [[nodiscard]] const std::vector<patch::AddressRange>& rooms() const { return rooms_; }
   [[nodiscard]] bool Contains(Avma at) const;
@@ -34,7 +35,7 @@ class TargetRooms : public Rooms {
   Avma agent_;
   patch::SlotRooms slots_;
   std::vector<patch::AddressRange> rooms_;
-  uint64_t expected_ = 0;
+  uint64_t expected_ = 0;  // how large the next room is to be at least
   agent::Entering entering_ = agent::Entering::kPlain;
 };
 

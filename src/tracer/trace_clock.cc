@@ -62,14 +62,21 @@ std::string FirstValue(const std::string& text, const std::string& key) {
 
 }  // namespace
 
-tracedata::TraceClock MeasureClock() {
-  const Moment from = Now();
-  const timespec pause = {.tv_sec = 0, .tv_nsec = 10'000'000};
-  nanosleep(&pause, nullptr);
-  const Moment to = Now();
-  return {.origin_ticks = from.ticks,
-          .origin_nanoseconds = from.nanoseconds,
-          .ticks_per_second = Rate(from, to),
+ClockMeasurement::ClockMeasurement() {
+  const Moment now = Now();
+  ticks_ = now.ticks;
+  nanoseconds_ = now.nanoseconds;
+}
+
+tracedata::TraceClock ClockMeasurement::Finish() const {
+  constexpr uint64_t kLeast = 10'000'000;
+  if (const uint64_t passed = Nanoseconds(CLOCK_MONOTONIC) - nanoseconds_; passed < kLeast) {
+    const timespec pause = {.tv_sec = 0, .tv_nsec = static_cast<long>(kLeast - passed)};
+    nanosleep(&pause, nullptr);
+  }
+  return {.origin_ticks = ticks_,
+          .origin_nanoseconds = nanoseconds_,
+          .ticks_per_second = Rate({ticks_, nanoseconds_}, Now()),
           .realtime_offset = Nanoseconds(CLOCK_REALTIME) - Nanoseconds(CLOCK_MONOTONIC)};
 }
 

@@ -1,12 +1,21 @@
 // The conversion of ticks (rdtsc) to time.
 #pragma once
 
+#include <cstdint>
+
 #include "tracedata/trace_facts.h"
 
 namespace stackreel::tracer {
 
-// Measures for some milliseconds.
-tracedata::TraceClock MeasureClock();
+// Measures from when it is made to when it is asked, and for some milliseconds at least.
+class ClockMeasurement {
+ public:
+  ClockMeasurement();
+  [[nodiscard]] tracedata::TraceClock Finish() const;
+
+ private:
+  uint64_t ticks_ = 0, nanoseconds_ = 0;
+};
 // The same conversion, its rate measured from when `since` was until now.
 tracedata::TraceClock RefineClock(const tracedata::TraceClock& since);
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <future>
 #include <thread>
 #include <utility>
 
@@ -22,9 +23,11 @@ namespace {
 using tracedata::AgentControl;
 using namespace std::chrono_literals;
 
-// How often, and how long apart, threads in the agent are waited for when a program is left.
-constexpr int kLeaveTries = 200;
+// How long threads in the agent are waited for when a program is left, and how long it runs between
+// two tries: at least, and so many times as long as it was held for the last.
+constexpr auto kLeavePatience = 3000ms;
 constexpr auto kLeavePause = 2ms;
+constexpr int kLeavePauseForHold = 4;
 // How long a process that has no memory any more takes to end.
 constexpr auto kEndPatience = 1000ms;
 // The same for a program that is at its very start when it is attached to.
@@ -74,36 +77,40 @@ Status TraceSession::Open(Executor& executor) {
   return functions_->Check(options_.patterns);
 }
 
-// A program that was executed just now has a thread pointer soon.
-Status TraceSession::AwaitThreadPointer() {
-  for (int i = 0; i < kStartTries; ++i) {
+// All that is done to the target before it is known what the sites will be, in one moment.
+Status TraceSession::Install() {
+  for (int i = 0; true; ++i) {
     {
       TRY_ASSIGN(const Holding holding, Holding::Of(*target_));
+      // A program that was executed just now has a thread pointer soon.
       const bool is_early = std::ranges::any_of(
           target_->threads().threads(), [this](const os::StoppedProcess::Thread& thread) {
             return thread.pid == target_->pid() && thread.thread_pointer.value == 0;
           });
-      if (!is_early) return {};
+      // That it has none in the end is said by what needs it.
+      if (!is_early || entry_ || i == kStartTries) {
+        TRY_ASSIGN(agent_, InstalledAgent::Install(*target_,
+                                                   {.chunks = options_.chunks,
+                                                    .on_full = options_.on_full,
+                                                    .await_libraries = options_.await_libraries}));
+        functions_->UseAgent(agent_->place());
+        return functions_->Reserve();
+      }
     }
     std::this_thread::sleep_for(kStartPause);
   }
-  return {};  // that it has none is said when it is needed
 }
 
 Status TraceSession::Prepare() {
-  if (!entry_) TRY(AwaitThreadPointer());
-  {
-    TRY_ASSIGN(const Holding holding, Holding::Of(*target_));
-    TRY_ASSIGN(agent_,
-               InstalledAgent::Install(*target_, {.chunks = options_.chunks,
-                                                  .on_full = options_.on_full,
-                                                  .await_libraries = options_.await_libraries}));
-  }
-  functions_->UseAgent(agent_->place());
-  TRY(agent_->FillPool(*target_, entry_.has_value()));
+  TRY(Install());
+  std::future<Status> filled =
+      std::async(std::launch::async, [this] { return agent_->pool().Fill(); });
   TRY_ASSIGN(output_, TraceOutput::Create(options_.output, options_.level));
-  clock_ = MeasureClock();
+  clock_ = clock_measurement_.Finish();
   TRY(WriteFirstFacts());
+  TRY(functions_->Prepare(options_.patterns));
+  TRY(filled.get());
+  if (entry_) TRY(agent_->MapPoolPages(*target_));
   collector_ = std::make_unique<ChunkCollector>(agent_->pool(), *output_, target_->pid());
   collector_->Start();
   if (options_.min_duration_us > 0) {
@@ -211,11 +218,14 @@ Status TraceSession::Leave(OpenCallWords& open) {
   agent_->pool().NoteLibrariesDone(agent_->pool().header().libraries_changed);
   LeaveOutcome outcome;
   Status left;
-  // The collector goes on meanwhile: a thread that waits for a free chunk is in the agent.
-  for (int i = 0; i < kLeaveTries; ++i) {
+  // The collector goes on meanwhile: a thread that waits for a free chunk is in the agent. Where
+  // there are many threads for few cores, one that is in the agent needs its turn to leave it.
+  const auto deadline = std::chrono::steady_clock::now() + kLeavePatience;
+  while (true) {
     left = LeaveOnce(open, outcome);
-    if (!left || outcome.busy == 0) break;
-    std::this_thread::sleep_for(kLeavePause);
+    if (!left || outcome.busy == 0 || std::chrono::steady_clock::now() > deadline) break;
+    std::this_thread::sleep_for(std::max<std::chrono::microseconds>(
+        kLeavePause, kLeavePauseForHold * target_->last_hold()));
   }
   summary_.busy = outcome.busy;
   summary_.detached = left && outcome.busy == 0;

@@ -19,6 +19,7 @@
 #include "tracer/leave_target.h"
 #include "tracer/patched_functions.h"
 #include "tracer/target.h"
+#include "tracer/trace_clock.h"
 #include "tracer/trace_output.h"
 
 namespace stackreel::tracer {
@@ -102,7 +103,7 @@ class TraceSession {
   explicit TraceSession(TraceOptions options) : options_(std::move(options)) {}
   Status Open(Executor& executor);
   void FollowLibraries();
-  Status AwaitThreadPointer();
+  Status Install();
   Status Prepare();
   [[nodiscard]] bool IsGone(std::chrono::milliseconds patience) const;
   // For a trace that could not begin: how the program came to its end, null if it goes on.
@@ -123,6 +124,7 @@ class TraceSession {
   FunctionNumbers numbers_;
   std::unique_ptr<PatchedFunctions> functions_;
   std::unique_ptr<ChunkCollector> collector_;
+  ClockMeasurement clock_measurement_;
   tracedata::TraceClock clock_;
   TraceSummary summary_;
   bool finished_ = false;
