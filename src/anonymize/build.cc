@@ -136,7 +136,8 @@ void Remap::CollectOriginals() {
   Coalesce(originals_);
   for (const bool kernel : {false, true}) {
     const Span all = PseudonymsOf(collected_.width, kernel);
-    std::vector<Span>& ranges = pseudonym_ranges_[kernel ? 1 : 0];
+    PseudonymPages& pages = pseudonym_ranges_[kernel ? 1 : 0];
+    std::vector<Span>& ranges = pages.ranges;
     uint64_t at = all.start;
     for (const Span& original : originals_) {
       if (original.end <= at || original.start >= all.end) continue;
@@ -145,6 +146,7 @@ void Remap::CollectOriginals() {
     }
     if (at < all.end) ranges.push_back({at / page, all.end / page});
     if (ranges.empty()) ranges.push_back({all.start / page, all.end / page});
+    for (const Span& range : ranges) pages.count += range.size();
   }
 }
 
@@ -208,9 +210,7 @@ uint64_t Remap::Pseudonym(SpaceId space, uint64_t address) {
   const Page page = {space, address / page_size};
   const auto [it, is_new] = pseudonym_pages_.try_emplace(page);
   if (is_new) {
-    const std::vector<Span>& ranges = pseudonym_ranges_[space < kFirstUserSpace ? 1 : 0];
-    uint64_t pages = 0;
-    for (const Span& range : ranges) pages += range.size();
+    const auto& [ranges, pages] = pseudonym_ranges_[space < kFirstUserSpace ? 1 : 0];
     const auto nth = [&](uint64_t n) {
       auto range = ranges.begin();
       for (; n >= range->size(); ++range) n -= range->size();
@@ -239,18 +239,31 @@ uint64_t Remap::PlainData(uint64_t address) const {
   return collected_.features.arch == "x86_64" ? StripTagX86(address) : address;
 }
 
+bool Remap::IsNearMapping(SpaceId space, uint64_t start, uint64_t end) const {
+  if (space >= spaces_.size()) return false;
+  // One behind a mapping's end is a return address of its last call.
+  const auto& segments = spaces_[space].segments;
+  const auto reaches = std::ranges::lower_bound(segments, start, {}, &Segment::end);
+  return reaches != segments.end() && reaches->start < end;
+}
+
 uint64_t Remap::CodeOfNewPage(SpaceId space, uint64_t address) {
   if (address == 0) return 0;
+  const uint64_t number = address >> kMovedPageShift;
+  const uint64_t start = number << kMovedPageShift;
+  constexpr uint64_t kSize = uint64_t{1} << kMovedPageShift;
   if (const Segment* segment = Find(space, address)) {
-    const uint64_t number = address >> kMovedPageShift;
-    const uint64_t start = number << kMovedPageShift;
-    const bool is_whole = segment->start <= start && segment->end - start >= 1U << kMovedPageShift;
+    const bool is_whole = segment->start <= start && segment->end - start >= kSize;
     // 0 stays 0, whatever lies around it.
     if (is_whole && number != 0) MovedPageOf(space, number) = {number, segment->delta, space};
     return address + segment->delta;
   }
   if (const Segment* segment = Find(space, address - 1)) return address + segment->delta;
-  return Pseudonym(space, address);
+  const uint64_t pseudonym = Pseudonym(space, address);
+  if (number != 0 && start <= UINT64_MAX - kSize && !IsNearMapping(space, start, start + kSize)) {
+    MovedPageOf(space, number) = {number, pseudonym - address, space, /*is_outside=*/true};
+  }
+  return pseudonym;
 }
 
 uint64_t Remap::Data(SpaceId space, uint64_t address) {

@@ -45,7 +45,10 @@ class Remap {
     if (collected_.width.has_signatures) address = PlainCode(address);
     const uint64_t number = address >> kMovedPageShift;
     const MovedPage& page = MovedPageOf(space, number);
-    if (page.number == number && page.space == space) return address + page.delta;
+    if (page.number == number && page.space == space) {
+      outside_mappings_ += page.is_outside ? 1 : 0;
+      return address + page.delta;
+    }
     return CodeOfNewPage(space, address);
   }
   // An address of data, which is stripped of its tag: the same, but the pages of memory that has no
@@ -85,11 +88,12 @@ class Remap {
     }
   };
 
-  // How much pages moved that lie whole in a segment, those looked up last.
+  // How much pages moved of which all addresses move alike, those looked up last.
   struct MovedPage {
     uint64_t number = UINT64_MAX;  // of none
     uint64_t delta = 0;
-    uint64_t space = 0;
+    SpaceId space = 0;
+    bool is_outside = false;  // all mappings: it has a pseudonym
   };
   static constexpr size_t kMovedPages = 4096;
   static constexpr unsigned kMovedPageShift = 12;
@@ -103,6 +107,8 @@ class Remap {
   [[nodiscard]] uint64_t PlainCode(uint64_t address) const;
   [[nodiscard]] uint64_t PlainData(uint64_t address) const;
   [[nodiscard]] const Segment* Find(SpaceId space, uint64_t address) const;
+  // Whether any address from `start` to `end` moves with a mapping.
+  [[nodiscard]] bool IsNearMapping(SpaceId space, uint64_t start, uint64_t end) const;
   uint64_t Pseudonym(SpaceId space, uint64_t address);
   void CollectOriginals();
   Status Place(SpaceId space);
@@ -111,9 +117,13 @@ class Remap {
   KeyedHash places_, pages_, pseudonyms_;
   std::vector<Space> spaces_;
   std::vector<Span> originals_;  // of all spaces, in whole pages, by start, none touches
-  // Numbers of the pages that pseudonyms may have, of processes and of kernels: those where nothing
-  // was mapped in any space, if there are any.
-  std::array<std::vector<Span>, 2> pseudonym_ranges_;
+  // Numbers of the pages that pseudonyms may have: those where nothing was mapped in any space, if
+  // there are any.
+  struct PseudonymPages {
+    std::vector<Span> ranges;
+    uint64_t count = 0;
+  };
+  std::array<PseudonymPages, 2> pseudonym_ranges_;  // of processes and of kernels
   std::unordered_map<Page, uint64_t, HashPage> pseudonym_pages_;
   std::unordered_set<uint64_t> taken_pages_;
   std::array<MovedPage, kMovedPages> moved_pages_;

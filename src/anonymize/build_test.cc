@@ -405,6 +405,33 @@ TEST(Remap, AddressesOutsideAllMappingsBecomeStablePseudonyms) {
   EXPECT_EQ(s[5].ip, 0);
 }
 
+// Where one address of a page has a pseudonym, others may lie in a mapping, or just behind it.
+TEST(Remap, PagesThatAreMappedInPartArePseudonymsInPart) {
+  constexpr uint64_t kModule = 0xffffffffc0200000;
+  Recording in({SomeEvent(0)});
+  in.MapKernel(kModule + 0x800, 0x400, 0, "[small]");
+  in.Map(kPid, 0x555500000000, 0x1000, 0, "/bin/prog");
+  for (const uint64_t offset : {0x100, 0x7ff, 0x800, 0xbff, 0xc00, 0xc01, 0x100}) {
+    in.SampleAt(kPid, kModule + offset, 1);
+  }
+  for (const uint64_t offset : {0x1001, 0x1000, 0xfff}) in.SampleAt(kPid, 0x555500000000 + offset);
+  const Read out = fake::Anonymized(in.Finish());
+  const uint64_t module = out.All<Mmap>()[0].addr - 0x800, prog = out.All<Mmap2>()[0].addr;
+  const auto& s = out.samples;
+  EXPECT_EQ(s[2].ip, module + 0x800);
+  EXPECT_EQ(s[3].ip, module + 0xbff);
+  EXPECT_EQ(s[4].ip, module + 0xc00);
+  for (const size_t i : {0, 1, 5, 6}) {
+    EXPECT_GE(s[i].ip, kKernelPseudonyms) << i;
+    EXPECT_LT(s[i].ip, kKernelPseudonyms + kPseudonymSize) << i;
+  }
+  EXPECT_EQ(s[6].ip, s[0].ip);
+  EXPECT_GE(s[7].ip, kUserPseudonyms);
+  EXPECT_LT(s[7].ip, kUserPseudonyms + kPseudonymSize);
+  EXPECT_EQ(s[8].ip, prog + 0x1000);
+  EXPECT_EQ(s[9].ip, prog + 0xfff);
+}
+
 TEST(Remap, AReturnAddressBehindTheLastCallMovesWithTheCall) {
   Recording in({SomeEvent(0)});
   in.Map(kPid, 0x555500000000, 0x4000, 0, "/bin/prog");

@@ -12,22 +12,6 @@ using perfdata::CpuMode;
 using perfdata::FieldInfo;
 using perfdata::Sensitivity;
 
-std::optional<SpaceId> FieldTransform::SpaceOf(CpuMode mode) const {
-  switch (mode) {
-    case CpuMode::kKernel:
-    case CpuMode::kHypervisor:
-      return kHostKernel;
-    case CpuMode::kGuestKernel:
-      return kGuestKernel;
-    case CpuMode::kUser:
-    case CpuMode::kGuestUser:
-      return context_.user;
-    case CpuMode::kUnknown:
-      break;
-  }
-  return std::nullopt;
-}
-
 uint64_t FieldTransform::Code(CpuMode mode, uint64_t address) {
   const std::optional<SpaceId> space = SpaceOf(mode);
   return remap_.Code(space ? *space : remap_.SpaceAt(context_.user, context_.machine, address),
@@ -133,22 +117,37 @@ void FieldTransform::operator()(const FieldInfo& field, std::vector<uint8_t>& by
 }
 
 // Markers change the mode of the entries behind them; behind the deferred one a cookie comes first.
+// What a chain ends with as the thread's last one did became what that became.
 template <bool kSwap>
-void FieldTransform::MoveChain(ByteView entries, uint8_t* out) {
+void FieldTransform::MoveChain(ByteView entries, uint8_t* out, MovedChain& last) {
   const Endian endian = kSwap == (kNativeEndian == Endian::kBig) ? Endian::kLittle : Endian::kBig;
   CpuMode mode = context_.mode;
+  const size_t equal = std::min(last.outer, last.from.EqualTo(entries));
+  const uint64_t outside_before = remap_.outside_mappings();
   const uint8_t* at = entries.data();
-  const uint8_t* const end = at + (entries.size() / 8 * 8);
+  const uint8_t* const end = at + entries.size();
+  const uint8_t* const tail = end - equal;
+  const uint8_t* outer = at;  // from here on there are addresses only
+  uint8_t* const moved = out;
+  std::optional<SpaceId> space;
+  size_t taken = 0;  // of the last chain
   while (at != end) {
-    const std::optional<SpaceId> space = SpaceOf(mode);
-    for (; at != end; at += 8, out += 8) {
+    space = SpaceOf(mode);
+    const bool goes_on = at <= tail && space == last.space && equal != 0;
+    const uint8_t* const stop = goes_on ? tail : end;
+    for (; at != stop; at += 8, out += 8) {
       const auto entry = LoadUnaligned<uint64_t>(at, endian);
       if (entry >= perfdata::kContextMax) [[unlikely]] {
         break;
       }
       StoreUnaligned(out, space ? remap_.Code(*space, entry) : Code(mode, entry), endian);
     }
-    if (at == end) return;
+    if (goes_on && at == tail) {
+      std::ranges::copy(last.to.Kept().last(equal), out);
+      taken = equal;
+      break;
+    }
+    if (at == end) break;
     const auto marker = LoadUnaligned<uint64_t>(at, endian);
     mode = perfdata::ModeOfMarker(marker).value_or(mode);
     const bool has_cookie = marker == perfdata::kContextUserDeferred && end - at >= 16;
@@ -156,14 +155,21 @@ void FieldTransform::MoveChain(ByteView entries, uint8_t* out) {
     std::memmove(out, at, kept);
     at += kept;
     out += kept;
+    outer = at;
   }
+  if (!space || remap_.outside_mappings() != outside_before) return;  // which are counted
+  last.from.Keep(entries, equal);
+  last.to.Keep({moved, entries.size()}, taken);
+  last.outer = static_cast<size_t>(end - outer);
+  last.space = *space;
 }
 
 void FieldTransform::Chain(const FieldInfo& field, ByteView entries, uint8_t* out) {
+  MovedChain& last = last_chains_[context_.thread % kThreads];
   if (endian_ == kNativeEndian) {
-    MoveChain<false>(entries, out);
+    MoveChain<false>(entries, out, last);
   } else {
-    MoveChain<true>(entries, out);
+    MoveChain<true>(entries, out, last);
   }
   Tell(field, !entries.empty(), false);
 }
@@ -174,8 +180,10 @@ void FieldTransform::operator()(const FieldInfo& field, std::vector<uint64_t>& n
   dropped_content_ = dropped_content_ || drop;
   const std::vector<uint64_t> old = numbers;
   if (IsChain(field)) {
-    auto* bytes = reinterpret_cast<uint8_t*>(numbers.data());
-    MoveChain<false>({bytes, 8 * numbers.size()}, bytes);
+    // Decoded, these entries are not as the recording has them, which chains of samples are.
+    MovedChain alone;
+    MoveChain<false>({reinterpret_cast<const uint8_t*>(old.data()), 8 * old.size()},
+                     reinterpret_cast<uint8_t*>(numbers.data()), alone);
   } else {
     for (uint64_t& number : numbers) number = Number(field.sensitivity, number);
   }

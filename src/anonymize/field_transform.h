@@ -15,6 +15,7 @@
 #include "anonymize/level.h"
 #include "anonymize/pseudonyms.h"
 #include "anonymize/report.h"
+#include "perfdata/chain_tail.h"
 #include "perfdata/record.h"
 #include "perfdata/sample.h"
 
@@ -27,6 +28,7 @@ struct AddressContext {
   perfdata::CpuMode mode = perfdata::CpuMode::kUnknown;
   MovedMapping mapping;                            // of MMAP and MMAP2
   const std::vector<uint8_t>* safe_raw = nullptr;  // of a sample that keeps it
+  uint32_t thread = 0;                             // whose chains are like each other
 };
 
 // Set it to a record, visit its fields, ask whether all that it is for was dropped.
@@ -99,9 +101,31 @@ class FieldTransform {
   uint64_t Address(perfdata::Sensitivity sensitivity, uint64_t value);
   uint64_t Code(perfdata::CpuMode mode, uint64_t address);
   // The space that addresses of this mode are in; nothing if that depends on the address.
-  [[nodiscard]] std::optional<SpaceId> SpaceOf(perfdata::CpuMode mode) const;
+  [[nodiscard]] std::optional<SpaceId> SpaceOf(perfdata::CpuMode mode) const {
+    using perfdata::CpuMode;
+    switch (mode) {
+      case CpuMode::kKernel:
+      case CpuMode::kHypervisor:
+        return kHostKernel;
+      case CpuMode::kGuestKernel:
+        return kGuestKernel;
+      case CpuMode::kUser:
+      case CpuMode::kGuestUser:
+        return context_.user;
+      case CpuMode::kUnknown:
+        break;
+    }
+    return std::nullopt;
+  }
+  // A chain and what it became.
+  struct MovedChain {
+    perfdata::ChainTail from, to;
+    size_t outer = 0;  // how many bytes at the end are addresses in `space`
+    SpaceId space = 0;
+  };
+  // `entries`, whole ones, to `out`; `last` is another chain moved so, and then this one.
   template <bool kSwap>
-  void MoveChain(ByteView entries, uint8_t* out);
+  void MoveChain(ByteView entries, uint8_t* out, MovedChain& last);
   std::string Text(perfdata::Sensitivity sensitivity, const std::string& text);
   [[nodiscard]] bool IsChain(const perfdata::FieldInfo& field) const {
     return field.sensitivity == perfdata::Sensitivity::kCodeAddress;
@@ -121,6 +145,8 @@ class FieldTransform {
     if (scratches_used_ == scratches_.size()) scratches_.emplace_back();
     return scratches_[scratches_used_++];
   }
+  static constexpr size_t kThreads = 64;
+  std::array<MovedChain, kThreads> last_chains_;  // by thread
   std::deque<std::vector<uint8_t>> scratches_;
   size_t scratches_used_ = 0;
 };

@@ -24,9 +24,12 @@ class SamplePlan {
 
   // Whether the sample is exactly as long as its fields: others are to be decoded.
   [[nodiscard]] bool Fits(ByteView record) const;
-  // The process of a sample that fits; 0 if samples do not tell.
+  // The process, and the thread, of a sample that fits; 0 if samples do not tell.
   [[nodiscard]] uint32_t PidOf(ByteView record) const {
     return pid_ ? LoadUnaligned<uint32_t>(record.data() + *pid_, endian_) : 0;
+  }
+  [[nodiscard]] uint32_t TidOf(ByteView record) const {
+    return pid_ ? LoadUnaligned<uint32_t>(record.data() + *pid_ + sizeof(uint32_t), endian_) : 0;
   }
   // Writes a sample that fits, its fields treated, to `out`, which has as many bytes. `fields` was
   // begun with it.

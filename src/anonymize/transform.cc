@@ -102,8 +102,10 @@ Result<bool> Transform::RewriteSample(const perfdata::TimedRecord& timed) {
   if (!plan || !plan->Fits(raw.bytes)) return false;
   const Machine machine = MachineOf(raw.cpu_mode());
   rewritten_.resize(raw.bytes.size());
-  fields_.Begin({UserSpaceOf(machine, plan->PidOf(raw.bytes)), machine, raw.cpu_mode(), {}},
-                sample_tally_);
+  AddressContext context = {
+      UserSpaceOf(machine, plan->PidOf(raw.bytes)), machine, raw.cpu_mode(), {}};
+  context.thread = plan->TidOf(raw.bytes);
+  fields_.Begin(context, sample_tally_);
   plan->Rewrite(raw.bytes, fields_, rewritten_.data());
   ++samples_;
   TRY(writer_.WriteEncoded(rewritten_));
@@ -124,6 +126,7 @@ Status Transform::OnSample(const perfdata::TimedRecord& timed) {
   }
   const Machine machine = MachineOf(raw.cpu_mode());
   AddressContext context = {UserSpaceOf(machine, sample_.pid), machine, raw.cpu_mode(), {}};
+  context.thread = sample_.tid;
   if ((written_[*timed.event].attr.sample_type & perfdata::kSampleRaw) != 0) {
     safe_raw_ = raw_fields_->Safe(attr, sample_.raw);
     context.safe_raw = &safe_raw_;

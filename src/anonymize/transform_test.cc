@@ -66,6 +66,63 @@ TEST(Transform, CallchainsChangeTheirModeAtMarkers) {
   }
 }
 
+// Chains end as the thread's last one did, and nevertheless become what each becomes alone: after
+// exec, in another mode, and outside all mappings too.
+TEST(Transform, AChainMovesAsItWouldWithoutThoseBeforeIt) {
+  using perfdata::kContextKernel, perfdata::kContextUser, perfdata::kContextUserDeferred;
+  constexpr uint64_t kNowhere = 0x7f0000001000;
+  for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
+    const std::vector<Bytes> chains = {
+        WordBytes({kContextUser, kText + 1, kText + 2, kText + 3}, endian),
+        WordBytes({kContextUser, kText + 9, kText + 2, kText + 3}, endian),
+        WordBytes({kText + 2, kText + 3}, endian),
+        WordBytes({kContextKernel, kText + 2, kText + 3}, endian),
+        WordBytes({kContextKernel, kKernel + 2, kContextUser, kText + 2, kText + 3}, endian),
+        WordBytes({kContextUser, kNowhere, kText + 3}, endian),
+        WordBytes({kContextUser, kNowhere + 1, kNowhere, kText + 3}, endian),
+        WordBytes({kContextUserDeferred, kText + 2, kText + 3}, endian),
+        WordBytes({kContextUser, kText + 4, kContextUserDeferred, kText + 2, kText + 3}, endian),
+        WordBytes({kContextUser, kText + 2, kText + 3}, endian)};
+    uint64_t outside = 0;
+    const auto chains_of = [&](std::optional<size_t> only) {
+      Recording in = Mapped({SomeEvent(perfdata::kSampleCallchain)}, {.endian = endian});
+      const auto add = [&](size_t i) {
+        perfdata::Sample sample;
+        sample.pid = sample.tid = kPid;
+        sample.callchain = perfdata::U64Array(chains[i % chains.size()], endian);
+        in.AddSample(sample);
+      };
+      for (size_t i = 0; i < chains.size(); ++i) {
+        if (!only || *only == i) add(i);
+      }
+      in.Exec(kPid);
+      in.Map(kPid, kText, 0x4000, 0, "/bin/other");
+      for (size_t i = chains.size(); i < 2 * chains.size(); ++i) {
+        if (!only || *only == i) add(i);
+      }
+      Report report;
+      const Read out = fake::Anonymized(in.Finish(), {}, &report);
+      outside = report.counters.Get("anonymize.outside_mappings");
+      std::vector<Bytes> moved;
+      for (const perfdata::Sample& sample : out.samples) {
+        const ByteView bytes = sample.callchain.bytes();
+        moved.emplace_back(bytes.begin(), bytes.end());
+      }
+      return moved;
+    };
+    const std::vector<Bytes> together = chains_of(std::nullopt);
+    const uint64_t outside_together = outside;
+    ASSERT_THAT(together, SizeIs(2 * chains.size()));
+    uint64_t outside_alone = 0;
+    for (size_t i = 0; i < together.size(); ++i) {
+      EXPECT_EQ(together[i], chains_of(i).at(0)) << i;
+      outside_alone += outside;
+    }
+    EXPECT_EQ(outside_together, outside_alone);
+    EXPECT_NE(together[0], together[chains.size()]);
+  }
+}
+
 TEST(Transform, DeferredChainsMoveWithTheProcessOfTheirTrailer) {
   Recording in = Mapped({SomeEvent(0)});
   in.Add(RecordType::kCallchainDeferred,

@@ -1,5 +1,7 @@
 #include "anonymize/verify_chains.h"
 
+#include <algorithm>
+
 #include "perfdata/context_marker.h"
 
 namespace stackreel::anonymize {
@@ -94,24 +96,26 @@ const session::AddressSpace* ChainCheck::SpaceOf(Side& side, CpuMode mode, uint3
   return nullptr;
 }
 
-ChainCheck::Spaces ChainCheck::UserSpaces(const ChainedSample& in, const ChainedSample& out) {
+ChainCheck::Task& ChainCheck::TaskOf(const ChainedSample& in, const ChainedSample& out) {
   Task& task = tasks_[in.tid % kTasks];
   if (!task.known || task.in_pid != in.pid || task.in_tid != in.tid || task.out_pid != out.pid ||
       task.out_tid != out.tid) {
     // Threads that were seen keep their process known.
     in_.session.ThreadOf(in.pid, in.tid);
     out_.session.ThreadOf(out.pid, out.tid);
-    task = {
-        true,    in.pid,
-        in.tid,  out.pid,
-        out.tid, {SpaceOf(in_, CpuMode::kUser, in.pid), SpaceOf(out_, CpuMode::kUser, out.pid)}};
+    task.known = true;
+    task.in_pid = in.pid;
+    task.in_tid = in.tid;
+    task.out_pid = out.pid;
+    task.out_tid = out.tid;
+    task.user = {SpaceOf(in_, CpuMode::kUser, in.pid), SpaceOf(out_, CpuMode::kUser, out.pid)};
   }
-  return task.user;
+  return task;
 }
 
 ChainCheck::Spaces ChainCheck::SpacesOf(CpuMode mode, const ChainedSample& in,
                                         const ChainedSample& out) {
-  if (mode == CpuMode::kUser) return UserSpaces(in, out);
+  if (mode == CpuMode::kUser) return TaskOf(in, out).user;
   return {SpaceOf(in_, mode, in.pid), SpaceOf(out_, mode, out.pid)};
 }
 
@@ -167,14 +171,34 @@ inline bool ChainCheck::IsSame(const Spaces& spaces, uint64_t in, uint64_t out,
   return IsKnown(spaces, LookupOf(in, kind), LookupOf(out, kind)) || LookUp(spaces, in, out, kind);
 }
 
+// How many bytes at the end of both chains are return addresses that both last chains end with.
+size_t ChainCheck::EqualTail(const SameChains& last, const ChainedSample& in,
+                             const ChainedSample& out) {
+  if (last.outer == 0) return 0;
+  return std::min(
+      {last.outer, last.in.EqualTo(in.chain.bytes()), last.out.EqualTo(out.chain.bytes())});
+}
+
+// Whether return addresses in these spaces are what they were in the last chains.
+bool ChainCheck::GoesOnAs(const SameChains& last, const Spaces& spaces) {
+  return spaces.in != nullptr && spaces.out != nullptr && spaces.in->version() == last.in_version &&
+         spaces.out->version() == last.out_version;
+}
+
 // True where they are, seen quickly; false where all is to be looked at.
 bool ChainCheck::AreSame(const ChainedSample& in, const ChainedSample& out) {
   if (in.chain.size() != out.chain.size() || in.ip.has_value() != out.ip.has_value()) return false;
-  Spaces spaces = UserSpaces(in, out);
+  Task& task = TaskOf(in, out);
+  SameChains& last = task.chains;
+  const size_t equal = EqualTail(last, in, out);
+  const size_t inner = in.chain.size() - equal / sizeof(uint64_t);
+  Spaces spaces = task.user;
   auto kind = CodeAddressKind::kInstructionPointer;
   bool has_frames = false;
+  size_t outer_from = 0;  // the entry from which on there are return addresses only
   uint64_t page = UINT64_MAX, distance = 0;  // of a page that is known to be the same in `spaces`
   for (size_t i = 0; i < in.chain.size(); ++i) {
+    if (i == inner && kind == CodeAddressKind::kReturnAddress && GoesOnAs(last, spaces)) break;
     const uint64_t before = in.chain[i], after = out.chain[i];
     if (before < perfdata::kContextMax && after < perfdata::kContextMax) [[likely]] {
       const uint64_t before_page = LookupOf(before, kind) >> kPageShift;
@@ -184,6 +208,7 @@ bool ChainCheck::AreSame(const ChainedSample& in, const ChainedSample& out) {
         page = is_known ? before_page : UINT64_MAX;
         distance = after - before;
       }
+      if (kind == CodeAddressKind::kInstructionPointer) outer_from = i + 1;
       kind = CodeAddressKind::kReturnAddress;
       has_frames = true;
       continue;
@@ -191,9 +216,18 @@ bool ChainCheck::AreSame(const ChainedSample& in, const ChainedSample& out) {
     page = UINT64_MAX;
     const std::optional<CpuMode> mode = perfdata::ModeOfMarker(before);
     if (before != after || !mode) return false;
+    outer_from = in.chain.size();
     if (before == perfdata::kContextUserDeferred) break;
     spaces = SpacesOf(*mode, in, out);
     kind = CodeAddressKind::kInstructionPointer;
+  }
+  last.in.Keep(in.chain.bytes(), equal);
+  last.out.Keep(out.chain.bytes(), equal);
+  last.outer = 0;
+  if (spaces.in != nullptr && spaces.out != nullptr) {
+    last.outer = (in.chain.size() - outer_from) * sizeof(uint64_t);
+    last.in_version = spaces.in->version();
+    last.out_version = spaces.out->version();
   }
   if (has_frames || !in.ip) return true;
   if (in.mode != out.mode) return false;

@@ -13,6 +13,7 @@
 #include "anonymize/verify.h"
 #include "anonymize/verify_samples.h"
 #include "base/counters.h"
+#include "perfdata/chain_tail.h"
 #include "perfdata/reader.h"
 #include "perfdata/sample.h"
 #include "perfdata/sorter.h"
@@ -61,11 +62,19 @@ class ChainCheck {
     const session::AddressSpace* in = nullptr;
     const session::AddressSpace* out = nullptr;
   };
+  // The last chains of a thread, which were the same.
+  struct SameChains {
+    perfdata::ChainTail in, out;
+    // How many bytes at their ends are return addresses in the address spaces of these versions.
+    size_t outer = 0;
+    uint64_t in_version = 0, out_version = 0;
+  };
   // Whose samples came last; forgotten when records are applied.
   struct Task {
     bool known = false;
     uint32_t in_pid = 0, in_tid = 0, out_pid = 0, out_tid = 0;
     Spaces user;
+    SameChains chains;
   };
   struct SamePage {
     uint64_t in_version = 0, out_version = 0;
@@ -79,9 +88,12 @@ class ChainCheck {
     return pages_[((address >> kPageShift) ^ (version * 0x9e3779b1)) % kPages];
   }
   void Apply(Side& side, const perfdata::TimedRecord& record);
-  Spaces UserSpaces(const ChainedSample& in, const ChainedSample& out);
+  Task& TaskOf(const ChainedSample& in, const ChainedSample& out);
   Spaces SpacesOf(perfdata::CpuMode mode, const ChainedSample& in, const ChainedSample& out);
   bool AreSame(const ChainedSample& in, const ChainedSample& out);
+  static size_t EqualTail(const SameChains& last, const ChainedSample& in,
+                          const ChainedSample& out);
+  static bool GoesOnAs(const SameChains& last, const Spaces& spaces);
   bool IsKnown(const Spaces& spaces, uint64_t in_lookup, uint64_t out_lookup);
   bool IsSame(const Spaces& spaces, uint64_t in, uint64_t out, CodeAddressKind kind);
   bool LookUp(const Spaces& spaces, uint64_t in, uint64_t out, CodeAddressKind kind);

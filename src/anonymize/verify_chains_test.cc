@@ -204,5 +204,62 @@ TEST(ChainCheck, PagesAreLookedUpOnce) {
   EXPECT_EQ(check.lookups(), 3);  // 10,000 bytes
 }
 
+// What chains end with as the last ones did is passed over, as long as the same lies there, and
+// only behind the first frame of its mode.
+class ChainTailCheck : public testing::Test {
+ protected:
+  static void Sample(Half& half, std::initializer_list<uint64_t> entries) {
+    Bytes chain;
+    for (const uint64_t entry : entries) {
+      const uint64_t value = entry < kSize * 4 ? half.base + entry : entry;
+      for (int i = 0; i < 64; i += 8) chain.push_back(static_cast<uint8_t>(value >> i));
+    }
+    perfdata::Sample sample;
+    sample.pid = sample.tid = kPid;
+    sample.ip = half.base;
+    sample.callchain = perfdata::U64Array(chain, Endian::kLittle);
+    half.recording.AddSample(sample);
+  }
+};
+
+TEST_F(ChainTailCheck, AFrameAtAnotherPlaceIsFoundInEveryPlaceOfTheChain) {
+  constexpr uint64_t kUser = perfdata::kContextUser;
+  for (size_t i = 1; i < 5; ++i) {
+    EXPECT_THAT(DifferencesOf([i](Half& half, bool is_out) {
+                  half.Map(kPid, 0, kSize, 0, "/lib/a.so");
+                  Sample(half, {kUser, 0x10, 0x20, 0x30, 0x40});
+                  const auto at = [&](size_t n) { return 0x10 * n + (is_out && n == i ? 1 : 0); };
+                  Sample(half, {kUser, at(1), at(2), at(3), at(4)});
+                  Sample(half, {kUser, 0x11, 0x20, 0x30, 0x40});
+                }),
+                ElementsAre(HasSubstr("/lib/a.so")))
+        << i;
+  }
+}
+
+// The address just behind a mapping is a return address in it, and no instruction's.
+TEST_F(ChainTailCheck, TheFirstFrameIsNoReturnAddress) {
+  constexpr uint64_t kUser = perfdata::kContextUser;
+  EXPECT_THAT(DifferencesOf([](Half& half, bool is_out) {
+                half.Map(kPid, 0, kSize, 0, "/lib/a.so");
+                half.recording.Map(kPid, (is_out ? kElsewhere : kFrom) + kSize, kSize, 0,
+                                   "/lib/b.so");
+                Sample(half, {kUser, 0x10, kSize});
+                Sample(half, {kUser, kSize});
+              }),
+              ElementsAre(HasSubstr("frame 0 is nowhere+0x0, in IN /lib/b.so+0x0")));
+}
+
+TEST_F(ChainTailCheck, WhatIsMappedSinceIsSeen) {
+  constexpr uint64_t kUser = perfdata::kContextUser;
+  EXPECT_THAT(DifferencesOf([](Half& half, bool is_out) {
+                half.Map(kPid, 0, kSize, 0, "/lib/a.so");
+                Sample(half, {kUser, 0x10, 0x1020, 0x1030});
+                half.Map(kPid, 0x1000, 0x1000, 0, is_out ? "/lib/b.so" : "/lib/c.so");
+                Sample(half, {kUser, 0x10, 0x1020, 0x1030});
+              }),
+              ElementsAre(HasSubstr("frame 1 is /lib/b.so+0x20, in IN /lib/c.so+0x20")));
+}
+
 }  // namespace
 }  // namespace stackreel::anonymize

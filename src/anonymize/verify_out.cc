@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "anonymize/chance_hits.h"
+#include "anonymize/clean_samples.h"
 #include "anonymize/verify_attr.h"
 #include "anonymize/verify_bytes.h"
 #include "anonymize/verify_tracing.h"
@@ -97,7 +98,8 @@ class OutPass : public perfdata::RecordSink {
         check_(check),
         findings_(findings),
         chance_(check.recording, check.in.pmu_names, findings),
-        counts_({SampleDigests(check.level), 0}) {}
+        counts_({SampleDigests(check.level), 0}),
+        clean_(check.in.originals, check.places, reader.endian()) {}
   Status OnRecord(const RawRecord& raw) override;
   // The file around the records. Features are decoded, the rest are numbers.
   Status AroundRecords(FileSource& source);
@@ -108,15 +110,13 @@ class OutPass : public perfdata::RecordSink {
   OutCounts TakeCounts() { return std::move(counts_); }
 
  private:
-  void Sample(const Piece& piece, const RawRecord& raw);
+  // False if there is more to be looked at.
+  bool Sample(const Piece& piece, const RawRecord& raw);
+  void CompareSample(const Piece& piece, const RawRecord& raw, uint32_t event);
   void Other(const Piece& piece, const RawRecord& raw);
   template <typename Body>
   void BodyAddresses(const Piece& piece, const Body& body, const perfdata::WireScope& scope,
                      const uint8_t* passed_over = nullptr);
-  [[nodiscard]] bool IsOutside(uint64_t address) const { return !check_.places.Has(address); }
-  [[nodiscard]] bool IsLow(uint64_t address) const;
-  [[nodiscard]] bool IsSearchedFor(uint64_t number) const;
-  bool IsCleanChain(const perfdata::U64Array& chain);
   void Address(const Piece& piece, const FieldInfo& field, size_t back, uint64_t address);
   void Payload(const Piece& piece);
   void TracingData(const Piece& piece, ByteView bytes);
@@ -142,8 +142,7 @@ class OutPass : public perfdata::RecordSink {
   OutCounts counts_;
   FieldSpans fields_;
   perfdata::Sample sample_;
-  static constexpr size_t kCleanKept = 4096;
-  std::vector<uint64_t> clean_ = std::vector<uint64_t>(kCleanKept);  // 0 is clean
+  CleanSamples clean_;
 };
 
 void OutPass::Add(FindingKind kind, const Piece& piece, std::string_view field, uint64_t offset,
@@ -152,44 +151,8 @@ void OutPass::Add(FindingKind kind, const Piece& piece, std::string_view field, 
                  std::move(value)});
 }
 
-bool OutPass::IsLow(uint64_t address) const {
-  constexpr uint64_t kCrowded = uint64_t{1} << 30;
-  const OriginalValues& originals = check_.in.originals;
-  return originals.is_64_bit() && originals.low_bytes() < kCrowded &&
-         originals.HasLowAddress(address);
-}
-
-// Whether bytes that are this number are what verify_bytes.h looks for.
-bool OutPass::IsSearchedFor(uint64_t number) const {
-  const OriginalValues& originals = check_.in.originals;
-  const auto is = [&](uint64_t value) {
-    return originals.MayHave(value) && (originals.HasAddress(value) || originals.IsMove(value));
-  };
-  return is(number) || is(std::byteswap(number));
-}
-
-// Whether nothing would be found in a chain. Chains have the same addresses again and again, and
-// what is to be said of one is the same in all places: those that are clean are kept in a table.
-bool OutPass::IsCleanChain(const perfdata::U64Array& chain) {
-  const size_t size = chain.size();
-  if (size == 0 || IsSearchedFor(size)) return false;
-  for (size_t i = 0; i < size; ++i) {
-    const uint64_t address = chain[i];
-    uint64_t& known = clean_[(address ^ address >> 12) % kCleanKept];
-    if (known == address) continue;
-    if (IsSearchedFor(address)) return false;
-    if (address >= perfdata::kContextMax) {
-      if (address == perfdata::kContextUserDeferred) return false;  // a cookie follows
-      continue;
-    }
-    if (IsOutside(address) || IsLow(address)) return false;
-    known = address;
-  }
-  return true;
-}
-
 void OutPass::Address(const Piece& piece, const FieldInfo& field, size_t back, uint64_t address) {
-  const bool outside = IsOutside(address), low = IsLow(address);
+  const bool outside = clean_.IsOutside(address), low = clean_.IsLow(address);
   if (!outside && !low) return;
   uint64_t offset = 0;
   for (const FieldSpan& span : fields_.spans()) {
@@ -278,12 +241,7 @@ void OutPass::Attr(const perfdata::Attr& attr, const Piece& piece) {
   }
 }
 
-void OutPass::Sample(const Piece& piece, const RawRecord& raw) {
-  const auto event = reader_.events().IndexOf(raw, reader_.endian());
-  const perfdata::Attr* attr = AttrOf(event);
-  if (attr == nullptr || !FindFieldsOfSample(raw, *attr, reader_.endian(), sample_, fields_)) {
-    return Add(FindingKind::kDifference, piece, "", 0, "it does not decode");
-  }
+void OutPass::CompareSample(const Piece& piece, const RawRecord& raw, uint32_t event) {
   if (check_.side_by_side != nullptr) {
     const auto difference = check_.side_by_side->Difference(raw, sample_);
     if (difference) Add(FindingKind::kDifference, piece, "callchain", 0, *difference);
@@ -292,14 +250,37 @@ void OutPass::Sample(const Piece& piece, const RawRecord& raw) {
   if (different != check_.differences.end()) {
     Add(FindingKind::kDifference, piece, "callchain", 0, different->second);
   }
-  counts_.samples.Add({*event, sample_.time, sample_.period});
+  counts_.samples.Add({event, sample_.time, sample_.period});
+}
+
+bool OutPass::Sample(const Piece& piece, const RawRecord& raw) {
+  const Endian endian = reader_.endian();
+  const auto event = reader_.events().IndexOf(raw, endian);
+  const perfdata::Attr* attr = AttrOf(event);
+  // Texts may be anywhere, and what the levels above hide is no address.
+  const bool has_addresses_only =
+      check_.level == Level::kAddresses && check_.texts.empty() && check_.modules.empty();
+  if (attr != nullptr && has_addresses_only && clean_.HasShapeOf(*event) &&
+      perfdata::DecodeSample(raw, *attr, endian, sample_) &&
+      clean_.IsClean(raw.bytes, *event, sample_)) {
+    CompareSample(piece, raw, *event);
+    counts_.bytes += raw.bytes.size();
+    return true;
+  }
+  if (attr == nullptr || !FindFieldsOfSample(raw, *attr, endian, sample_, fields_)) {
+    Add(FindingKind::kDifference, piece, "", 0, "it does not decode");
+    return false;
+  }
+  clean_.LearnShape(*event, *attr, fields_.spans(), raw.bytes.size(), check_.level);
+  CompareSample(piece, raw, *event);
   check_.hidden.CheckSample(sample_, Hidden(piece));
   const uint8_t* clean_chain = nullptr;
-  if (IsCleanChain(sample_.callchain)) {
+  if (clean_.IsCleanChain(sample_.callchain, sample_.tid)) {
     clean_chain = sample_.callchain.bytes().data();
     fields_.SetSearched(static_cast<size_t>(clean_chain - raw.bytes.data()));
   }
   BodyAddresses(piece, sample_, perfdata::WireScope{raw.misc, attr}, clean_chain);
+  return false;
 }
 
 template <typename Body>
@@ -344,7 +325,7 @@ Status OutPass::OnRecord(const RawRecord& raw) {
   const std::string name = is_sample ? "SAMPLE" : perfdata::RecordTypeName(raw.type);
   const Piece piece = {name, raw.bytes, raw.file_offset};
   if (is_sample) {
-    Sample(piece, raw);
+    if (Sample(piece, raw)) return {};
   } else {
     Other(piece, raw);
   }
