@@ -1,0 +1,365 @@
+#!/usr/bin/env python3
+"""Leaves out the rules of anonymising and of its verification, one by one, and asks whether a unit
+test fails.
+
+usage: mutate_anonymize.py --check                  does each mutant below still apply?
+       mutate_anonymize.py [--only TEXT] [--keep FOLDER] [-j N]
+
+A mutant is a rule (of docs/anonymize.md, or of the headers of src/anonymize) and a change of one
+place of the code that leaves the rule out. The sources are copied into a temporary folder (FOLDER
+stays, so that another run compiles less), anonymize_test is compiled there with each mutant in turn
+and must fail. One that survives is named, and the exit code is 1. That takes minutes to an hour;
+--check takes a moment, and a test of every run.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+# Rule, file in src/anonymize, what stands there exactly once, what stands there without the rule.
+MUTANTS = [
+    # ---- where mappings move ----
+    ("parts of one mapping move together", "build.cc",
+     "if (!is_new) groups.Join(i, same->second);", ""),
+    ("neighbours stay neighbours", "build.cc",
+     "mapping.start <= mappings[reaching]->end) groups.Join(i, reaching);", "false) {}"),
+    ("neighbours are judged by what reaches farthest", "build.cc",
+     "if (mapping.end > mappings[reaching]->end) reaching = i;", "reaching = i;"),
+    ("a module keeps its span", "build.cc", "groups.Join(i, last->second);", ";"),
+    ("a span is reserved as a whole", "build.cc",
+     "movable.span.end = std::max(movable.span.end, span.end);", ""),
+    ("unrelated mappings are a page apart, behind", "place.cc",
+     "std::prev(next)->second + arena_.gap > start", "std::prev(next)->second > start"),
+    ("unrelated mappings are a page apart, before", "place.cc",
+     "next->first < end + arena_.gap", "next->first < end"),
+    ("pages are the recorded machine's", "collect.cc",
+     "out_.page_size = std::clamp(lowest, kSmallestPageSize, kLargestPageSize);", ""),
+    ("mappings avoid what was mapped", "place.cc",
+     "return !avoid || !Overlaps(arena_.avoid, start, end);", "return true;"),
+    ("mappings avoid pseudonyms", "place.cc",
+     "if (start < arena_.never.end && end > arena_.never.start) return false;", ""),
+    ("text on huge pages stays on them", "build.cc",
+     "if (IsHugePageText(*mappings[i], files)) movable", "if (false) movable"),
+    ("tasks of 32 bits stay below 4 GB", "build.cc",
+     "!kernel && IsNarrow(mappings, collected_.names)", "false"),
+    ("machines of 32 bits have halves of their own", "build.cc",
+     "return kernel ? Span{kBoundary, k4G - k64K}", "return kernel ? Span{k64K, kBoundary}"),
+    ("kernels of 64 bits have the upper half", "build.cc",
+     "if (kernel) return {~uint64_t{0} << width.user_bits, ~uint64_t{0} << 32};", ""),
+    ("addresses of arm64 need as many bits as before", "build.cc",
+     "if (width.has_signatures && !narrow) {", "if (false) {"),
+    ("a process may have more than 47 bits", "collect.cc",
+     "out_.width.user_bits = std::clamp(bits, kUserBits, kMostUserBits);", ""),
+    ("a machine's name says how wide it is", "collect.cc",
+     "Is64Bit(out_.features.arch).value_or(has_wide_address_ || !has_narrow_address_)", "true"),
+    ("a kernel that is told too large is cut", "collect.cc",
+     "if (starts_below) start = pgoff & ~(kImageAlignment - 1);", ""),
+    ("a kernel's image has an end", "collect.cc",
+     "std::min(end - start, width.is_64_bit ? kMost64 : kMost32)", "(end - start)"),
+    # ---- whose mappings ----
+    ("a forked child has its parent's places", "space.cc",
+     "child = ProcessOf(Machine::kHost, task->ppid);", "child.space = next_++;"),
+    ("a process that was there before has its own", "space.cc",
+     "if ((record.misc & perfdata::kMiscForkExec) == 0) {", "if (true) {"),
+    ("threads are no children", "space.cc", "if (!is_fork || task->pid == task->ppid) return;",
+     "if (!is_fork) return;"),
+    ("exec ends a space", "space.cc",
+     "ProcessOf(Machine::kHost, comm->pid).exec_pending = true;", ""),
+    ("until the new program is mapped the old one is there", "space.cc",
+     "if (!process.exec_pending) return;\n  process = {next_++, false};",
+     "if (!process.exec_pending) return;\n  process = {0, false};"),
+    ("only exec's COMM ends a space", "space.cc",
+     "if ((record.misc & perfdata::kMiscCommExec) == 0) return;", ""),
+    ("guests are machines of their own", "space.cc",
+     "? Machine::kGuest\n                                                                      : "
+     "Machine::kHost", "? Machine::kHost : Machine::kHost"),
+    ("a guest's kernel is not the host's", "space.h",
+     "return machine == Machine::kHost ? kHostKernel : kGuestKernel;", "return kHostKernel;"),
+    # ---- what else of mappings is an address ----
+    ("memory without a file has its address as offset", "build.cc",
+     "has_address ? addr : mapping.pgoff", "mapping.pgoff"),
+    ("the kernel's symbol moves", "build.cc", "? Code(space, mapping.pgoff)", "? mapping.pgoff"),
+    ("a symbol that is registered is a mapping", "collect.cc",
+     "if (symbol == nullptr || (symbol->flags & kUnregister) != 0) return std::nullopt;",
+     "return std::nullopt;"),
+    ("a symbol that is unregistered is none", "collect.cc",
+     "(symbol->flags & kUnregister) != 0", "false"),
+    # ---- addresses of samples ----
+    ("markers change the mode", "field_transform.cc",
+     "mode = perfdata::ModeOfMarker(marker).value_or(mode);", ""),
+    ("a cookie follows the deferred marker", "field_transform.cc",
+     "marker == perfdata::kContextUserDeferred && end - at >= 16", "false"),
+    ("a tail moves as before in its own space only", "field_transform.cc",
+     "at <= tail && space == last.space && equal != 0", "at <= tail && equal != 0"),
+    ("a tail has no markers", "field_transform.cc",
+     "const size_t equal = std::min(last.outer, last.from.EqualTo(entries));",
+     "const size_t equal = last.from.EqualTo(entries);"),
+    ("what was not moved as before is kept anew", "field_transform.cc",
+     "entries.size()}, taken)", "entries.size()}, equal)"),
+    ("branches move", "field_transform.cc", "moved(entry.from)", "entry.from"),
+    ("branches move at both ends", "field_transform.cc", "moved(entry.to)", "entry.to"),
+    ("deferred chains are the user's", "transform.cc",
+     "context.mode = CpuMode::kUser;  // the kernel says so by the marker only", ""),
+    ("spaces change with records", "transform.cc", "last_space_.reset();", ""),
+    ("pages outside mappings are told apart by process", "build.cc",
+     "const Page page = {space, address / page_size};", "const Page page = {0, address / page_size};"),
+    ("pseudonyms were not mapped", "build.cc",
+     "if (original.end <= at || original.start >= all.end) continue;", "continue;"),
+    ("no two pages have one pseudonym", "build.cc",
+     "taken_pages_.insert(number).second", "true"),
+    ("no page is its own pseudonym", "build.cc", "number != page.number && ", ""),
+    ("0 is no address", "build.cc", "if (address == 0) return 0;", ""),
+    ("a return address may be one behind", "build.cc",
+     "if (const Segment* segment = Find(space, address - 1)) return address + segment->delta;", ""),
+    ("a page that is mapped in part has no one pseudonym", "build.cc",
+     "!IsNearMapping(space, start, start + kSize)", "true"),
+    ("a page that lies in a mapping in part does not move as one", "build.cc",
+     "segment->start <= start && segment->end - start >= kSize", "true"),
+    ("pages of data are permuted", "build.cc",
+     "first + permuted * page", "(address - address % page)"),
+    ("pages of a file stay in order", "build.cc",
+     "if (segment == nullptr || !segment->anonymous) return Code(space, address);",
+     "if (segment == nullptr) return Code(space, address);"),
+    ("signatures are stripped", "build.cc",
+     "width.has_signatures ? StripCode(address, ~uint64_t{0} << width.user_bits) : address",
+     "address"),
+    ("tags of arm64 are stripped", "build.cc",
+     "if (collected_.width.has_signatures) return StripTag(address);", ""),
+    ("tags of x86 are stripped", "build.cc",
+     'collected_.features.arch == "x86_64" ? StripTagX86(address) : address', "address"),
+    ("a mapping at 0 moves", "build.cc",
+     "segment != nullptr ? mapping.addr + segment->delta : Code(space, mapping.addr)",
+     "Code(space, mapping.addr)"),
+    # ---- what is scrubbed ----
+    ("bp_addr moves", "attr_scrub.cc",
+     "kind_ == EventKind::kBreakpoint ? remap_.Anywhere(value) : 0",
+     "kind_ == EventKind::kBreakpoint ? value : 0"),
+    ("config of probes goes", "attr_scrub.cc",
+     "kind_ == EventKind::kBreakpoint ? remap_.Anywhere(value) : 0",
+     "kind_ == EventKind::kBreakpoint ? remap_.Anywhere(value) : value"),
+    ("what is a probe the recording says", "attr_scrub.cc",
+     'pmu->second == "kprobe" || pmu->second == "uprobe"', "false"),
+    ("a PMU that is not named may be of probes", "attr_scrub.cc",
+     "if (pmu == features.pmu_names.end()) return EventKind::kUnknown;",
+     "if (pmu == features.pmu_names.end()) return EventKind::kPlain;"),
+    ("what an attr has more is dropped", "attr_scrub.cc", "tail.clear();", ""),
+    ("sample_type is of what is left", "attr_scrub.cc", "out.sample_type &= ~dropped;", ""),
+    ("hex in names of events moves", "attr_scrub.cc", "event.ids, text.Moved(name)}",
+     "event.ids, name}"),
+    ("hex in texts moves", "field_transform.cc",
+     "return text_.Moved(text);\n    case Treatment::kPseudonym:",
+     "return text;\n    case Treatment::kPseudonym:"),
+    ("breakpoints are looked for in texts", "attr_scrub.cc",
+     "|| std::ranges::find(breakpoints_, value) != breakpoints_.end()", ""),
+    ("bytes that are an address are blotted out", "attr_scrub.cc", "  BlotAddresses(out);\n", ""),
+    ("kallsyms, printk_formats and saved_cmdlines go", "raw_fields.cc",
+     "parts->kallsyms = parts->printk_formats = parts->saved_cmdlines = {};", ""),
+    ("the index of AUX data goes", "feature_scrub.cc",
+     "return static_cast<Feature>(feature) == Feature::kAuxtrace;", "return false;"),
+    ("features with payload go", "feature_scrub.cc",
+     'if (fields.dropped_content()) return {{}, "payload"};', ""),
+    ("records with payload go", "transform.cc",
+     'if (fields_.dropped_content()) return Drop(raw, "payload");', ""),
+    ("unknown records go", "transform.cc",
+     'std::holds_alternative<perfdata::Opaque>(record->body)) return Drop(raw, "unknown");',
+     "false) {}"),
+    ("the ids of a damaged file are refused", "anonymize.cc", "if (id < kMostIds) continue;",
+     "continue;"),
+    ("raw data of higher levels is refused", "anonymize.cc",
+     "options.keep_raw != KeepRaw::kNothing && options.level > Level::kAddresses", "false"),
+    ("pointers of raw data go", "raw_fields.cc", "         !field.is_pointer;", "         true;"),
+    ("texts of raw data go", "raw_fields.cc", "!field.is_array && !field.is_text &&",
+     "!field.is_array &&"),
+    ("addresses in numbers of raw data go", "raw_fields.cc",
+     "if (remap_.IsOriginal(value)) return true;", ""),
+    ("what may be an address in raw data goes", "raw_fields.cc",
+     "return size == 8 && value > UINT32_MAX && !is_error;", "return false;"),
+    # ---- the levels above ----
+    ("pids are renumbered", "field_transform.cc", "return names_.Pid(value);", "return value;"),
+    ("times are shifted", "field_transform.cc", "return names_.Time(sensitivity, value);",
+     "return value;"),
+    ("wall clocks are shifted by another amount", "pseudonyms.cc",
+     "clock == Sensitivity::kWallTime ? wall_shift_ : time_shift_", "time_shift_"),
+    ("numbers of files are others", "field_transform.cc",
+     "sensitivity == Sensitivity::kFileId ? names_.FileId(value) : 0", "value"),
+    ("no device is its own pseudonym", "pseudonyms.cc",
+     "if (devices_[i] == i) std::swap(devices_[i], devices_[i == kCount ? 1 : i + 1]);", ""),
+    ("comms are pseudonyms", "pseudonyms.cc",
+     'IsPublicComm(comm, publics_) ? std::string(comm) : NameOf("c_", comm)', "std::string(comm)"),
+    ("public comms stay", "pseudonyms.cc", "IsPublicComm(comm, publics_)", "false"),
+    ("functions are pseudonyms", "pseudonyms.cc",
+     "if (level_ >= Level::kSymbols && !is_public) return", "if (false) return"),
+    ("functions of public modules stay", "pseudonyms.cc",
+     "level_ >= Level::kSymbols && !is_public", "level_ >= Level::kSymbols"),
+    ("symbols of the kernel's memory are pseudonyms", "pseudonyms.cc",
+     'return NameOf(name.starts_with(kProgram) ? "bpf_prog_f_" : "f_", name);',
+     "return std::string(name);"),
+    ("build-ids are pseudonyms", "pseudonyms.cc",
+     "if (id.empty() || public_builds_.contains(Unpadded(id))) return id;", "return id;"),
+    ("build-ids of public modules stay", "pseudonyms.cc",
+     "public_builds_.contains(Unpadded(id))", "false"),
+    ("names of cgroups are pseudonyms", "pseudonyms.cc", "if (IsPublicCgroup(name)) {",
+     "if (true) {"),
+    ("words of command lines are pseudonyms", "pseudonyms.cc",
+     'out.push_back(NameOf("a_", word));', "out.push_back(word);"),
+    ("words of events are pseudonyms", "pseudonyms.cc", 'return NameOf("e_", word);',
+     "return std::string(word);"),
+    # ---- what verification sees: (a) to (f) ----
+    ("(a) addresses outside mappings", "verify_out.cc",
+     "const bool outside = clean_.IsOutside(address)", "const bool outside = false"),
+    ("(a) quickly", "clean_samples.cc", "if (IsOutside(address) || IsLow(address)) return false;",
+     ""),
+    ("(a) quickly, beside chains", "clean_samples.cc",
+     "return !IsOutside(address) && !IsLow(address) && !IsSearchedFor(address);", "return true;"),
+    ("(b) mappings that stay", "verify.cc",
+     "is.addr == was.addr && !some_stay_by_chance_ && MustMove(was)", "false"),
+    ("(b) addresses", "verify_bytes.cc", "const bool is_address = originals_.HasAddress(value);",
+     "const bool is_address = false;"),
+    ("(b) moves", "verify_bytes.cc", "!is_address && !originals_.IsMove(value)", "!is_address"),
+    ("(b) numbers of pages", "verify_bytes.cc", "if (number != 0 && originals_.HasPage(number)) {",
+     "if (false) {"),
+    ("(b) hex", "verify_bytes.cc", "  Hex(begin, end);\n", ""),
+    ("(b) quickly: numbers", "sample_shape.h",
+     "if (!is_nothing(value) || !is_nothing(std::byteswap(value))) return false;", ""),
+    ("(b) quickly: the other byte order", "sample_shape.h",
+     " || !is_nothing(std::byteswap(value))", ""),
+    ("(b) quickly: numbers that touch", "sample_shape.cc", "    joins_ = true;\n", ""),
+    ("(b) quickly: fields of other lengths have no shape", "sample_shape.cc",
+     "if ((attr.sample_type & ~kOfOneLength) != 0) return std::nullopt;", ""),
+    ("(b) quickly: payload has no shape", "sample_shape.cc",
+     "if (TreatmentOf(level_, span.info->sensitivity) == Treatment::kDrop) return false;", ""),
+    ("(b) chains, quickly", "clean_samples.cc", "    if (IsSearchedFor(address)) return false;\n",
+     ""),
+    ("(b) exact starts of 32 bits", "verify_bytes.cc",
+     "if (!originals_.IsLowStart(value)) continue;", "continue;"),
+    ("(b) times", "verify_out.cc", "check_.in.times.Has(*span.info, time)) {", "true) {"),
+    ("(b) shifted times", "verify_out.cc", "!check_.in.originals.HasAddress(time)", "true"),
+    ("(c) payload", "verify_out.cc",
+     "!IsPayload(check_.level, span.info->sensitivity)) continue;", "true) continue;"),
+    ("(c) a kernel's symbols", "verify_tracing.cc", "if (kallsyms != 0) return", "if (false) return"),
+    ("(c) a kernel's texts", "verify_tracing.cc", "if (literals != 0) return", "if (false) return"),
+    ("(d) breakpoints", "verify_attr.cc",
+     "attr.config1 < kSmallestPage || places.Has(attr.config1)", "true"),
+    ("(d) probes", "verify_attr.cc",
+     'want(attr.config2 < kSmallestPage, "config2", attr.config2, "of a probe");', ""),
+    ("(d) fields of payload", "verify_attr.cc", "(attr.sample_type & payload) == 0", "true"),
+    ("(e) texts", "verify_out.cc", "  check_.texts.Find(piece.bytes, tell_text);\n", ""),
+    ("(e) names of modules", "verify_out.cc",
+     "if (!has_functions && !check_.modules.empty()) check_", "if (false) check_"),
+    ("(f) frames", "verify_out.cc", 'if (difference) Add(', "if (false) Add("),
+    ("(f) frames by pages: versions", "verify_chains.cc",
+     "page.in_version == spaces.in->version() &&", "true &&"),
+    ("(f) frames by tails: versions", "verify_chains.cc",
+     "spaces.in->version() == last.in_version", "true"),
+    ("(f) frames by tails: return addresses only", "verify_chains.cc",
+     "if (kind == CodeAddressKind::kInstructionPointer) outer_from = i + 1;", ""),
+    ("(f) frames by tails: what is equal in both", "verify_chains.cc",
+     "{last.outer, last.in.EqualTo(in.chain.bytes()), last.out.EqualTo(out.chain.bytes())}",
+     "{last.outer, last.in.EqualTo(in.chain.bytes())}"),
+    ("(f) mappings", "verify.cc", "if (before.size() != after.size()) {\n    Finding finding;",
+     "if (false) {\n    Finding finding;"),
+    ("(f) counts, times, periods", "verify.cc", "if (counts.samples != facts.samples) {",
+     "if (false) {"),
+    ("(f) periods", "verify_samples.cc", "facts.time), facts.period)", "facts.time), 0)"),
+    ("(f) names", "verify_samples.cc", "modules.Same(was.module, is.module) &&", "true &&"),
+    ("(f) records that are more", "verify.cc", "if (count <= before) continue;", "continue;"),
+    ("the mark must be there", "verify.cc",
+     "if (options.must_be_marked && mark != options.level) {", "if (false) {"),
+    ("what is damaged is not verified", "verify.cc", "TRY(CheckWhole(read, out.name()));", ""),
+]
+
+
+def mutated(text, old, new):
+    """The text without the rule; None if the place is not there, or not alone."""
+    return text.replace(old, new) if text.count(old) == 1 else None
+
+
+def check():
+    """Whether all apply."""
+    bad = 0
+    for rule, name, old, new in MUTANTS:
+        with open(os.path.join(ROOT, "src/anonymize", name), encoding="utf-8") as source:
+            if mutated(source.read(), old, new) is None:
+                bad += 1
+                print(f"{rule}: in src/anonymize/{name} there is not one: {old!r}")
+    print(f"{len(MUTANTS)} mutants, {bad} of them do not apply")
+    return bad == 0
+
+
+def prepare(folder):
+    """Copies the sources and compiles the test as it is, which must pass."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True)
+    for name in listed.stdout.decode().split("\0"):
+        if os.path.isfile(os.path.join(ROOT, name)):
+            os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
+            shutil.copy2(os.path.join(ROOT, name), os.path.join(folder, name))
+    launcher = [f"-DCMAKE_CXX_COMPILER_LAUNCHER={found}"
+                for found in [shutil.which("ccache")] if found]
+    subprocess.run(["cmake", "--preset", "dev", *launcher], cwd=folder, check=True,
+                   stdout=subprocess.DEVNULL)
+
+
+def test_fails(folder, jobs):
+    """True if a test fails, "compile" if it is none that compiles."""
+    built = subprocess.run(["ninja", "-C", "build/dev", f"-j{jobs}", "anonymize_test"], cwd=folder,
+                           capture_output=True, check=False)
+    if built.returncode != 0:
+        return "compile"
+    test = os.path.join(folder, "build/dev/src/anonymize/anonymize_test")
+    try:
+        return subprocess.run([test, "--gtest_fail_fast", "--gtest_brief=1"], timeout=600,
+                              capture_output=True, check=False).returncode != 0
+    except subprocess.TimeoutExpired:
+        return True
+
+
+def run(folder, only, jobs):
+    """Tries the mutants; gives how many survived."""
+    prepare(folder)
+    if test_fails(folder, jobs) is not False:
+        sys.exit("anonymize_test fails without any mutant")
+    survived = tried = 0
+    for rule, name, old, new in MUTANTS:
+        if only and only not in rule:
+            continue
+        tried += 1
+        path = os.path.join(folder, "src/anonymize", name)
+        with open(path, encoding="utf-8") as source:
+            text = source.read()
+        with open(path, "w", encoding="utf-8") as source:
+            source.write(mutated(text, old, new))
+        fails = test_fails(folder, jobs)
+        with open(path, "w", encoding="utf-8") as source:
+            source.write(text)
+        if fails is not True:
+            survived += 1
+        print(f"{ {True: 'killed', False: 'SURVIVED', 'compile': 'DOES NOT COMPILE'}[fails]}: {rule}",
+              flush=True)
+    print(f"{tried} mutants, {survived} survived")
+    return survived
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--only", metavar="TEXT")
+    parser.add_argument("--keep", metavar="FOLDER")
+    parser.add_argument("-j", type=int, default=os.cpu_count(), dest="jobs")
+    args = parser.parse_args()
+    if not check():
+        return 1
+    if args.check:
+        return 0
+    if args.keep:
+        return 1 if run(args.keep, args.only, args.jobs) else 0
+    with tempfile.TemporaryDirectory() as folder:
+        return 1 if run(folder, args.only, args.jobs) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
