@@ -77,6 +77,8 @@ class TraceCommand : public Command {
     return {"stackreel trace -P 'parse_*' -- ./program args     # a command, from before main()",
             "stackreel trace -P . -U 'log_*' -- ./program       # all of its functions but some",
             "stackreel trace -p 1234 -P handle_request          # a running process, until Ctrl-C",
+            "stackreel trace -a -P 'parse_*' -- ./program       # with arguments and return values",
+            "stackreel trace -A 'open@libc@arg1/s,arg2/x32' -R 'open@libc@retval/i32' -- ./program",
             "stackreel trace -p 1234 -P 'malloc@libc' --duration 10"};
   }
   void AddOptions(CLI::App& app) override;
@@ -84,6 +86,7 @@ class TraceCommand : public Command {
 
  private:
   Status Convert();
+  Status ConvertValues();
   [[nodiscard]] std::optional<int> TimeLeft() const;
   bool Converse(tracer::TraceSession& session, const tracer::ControlServer& server);
   TraceEnd Await(tracer::TraceSession& session, const EndSignals& signals,
@@ -94,6 +97,7 @@ class TraceCommand : public Command {
   // In the order of the command line: 'P' or 'U', and the pattern.
   std::vector<std::pair<char, std::string>> patterns_;
   std::vector<std::string> patch_, unpatch_;
+  std::vector<std::string> arguments_, returns_;
   std::string time_, on_full_ = "block", libraries_ = "wait";
   double duration_ = 0;
   uint32_t buffer_mb_ = 32;
@@ -117,6 +121,19 @@ void TraceCommand::AddOptions(CLI::App& app) {
   app.add_option("-U,--unpatch", unpatch_, "Leave out the functions that PATTERN names")
       ->each(note('U'))
       ->type_name("PATTERN");
+  app.add_flag("-a,--auto-args", options_.values.all,
+               "Record arguments and return values of all functions, as their debug information "
+               "tells of them");
+  app.add_option(
+         "-A,--argument", arguments_,
+         "Record arguments of FUNCTION: NAME[@MODULE][@SPEC,SPEC...], SPEC such as arg1/i32, "
+         "arg2/s, fparg1; without SPEC as debug information tells. Without -P it is also "
+         "what is recorded")
+      ->type_name("FUNCTION");
+  app.add_option(
+         "-R,--retval", returns_,
+         "Record the return value of FUNCTION: NAME[@MODULE][@SPEC], SPEC such as retval/x64")
+      ->type_name("FUNCTION");
   app.add_option("-p,--pid", options_.pid, "Trace a running process, and leave it as it was")
       ->type_name("PID")
       ->check(WholeNumber(1, INT32_MAX));
@@ -166,6 +183,24 @@ Result<double> ParseMicroseconds(const std::string& text) {
   return number * scale;
 }
 
+// -A and -R; where no -P is given they name what is recorded, too.
+Status TraceCommand::ConvertValues() {
+  const bool any = std::ranges::any_of(patterns_, [](const auto& one) { return one.first == 'P'; });
+  for (const bool results : {false, true}) {
+    for (const std::string& text : results ? returns_ : arguments_) {
+      auto choice = tracer::ParseValueChoice(text, results);
+      if (!choice) {
+        Error error = std::move(choice.error());
+        error.message = fmt::format("{}: {}", results ? "-R" : "-A", error.message);
+        return Fail(std::move(error));
+      }
+      if (!any) patterns_.emplace(patterns_.begin(), 'P', choice->pattern.text());
+      options_.values.choices.push_back(std::move(*choice));
+    }
+  }
+  return {};
+}
+
 Status TraceCommand::Convert() {
   if ((options_.pid != 0) == !options_.command.empty()) {
     return Fail(Error(ErrorKind::kUsage, options_.pid != 0
@@ -174,6 +209,7 @@ Status TraceCommand::Convert() {
                     .WithCure("stackreel trace -P PATTERN -- COMMAND\n"
                               "or a running process: stackreel trace -P PATTERN -p PID"));
   }
+  TRY(ConvertValues());
   bool any = false;
   for (const auto& [kind, text] : patterns_) {
     TRY_ASSIGN(tracer::FunctionPattern pattern, tracer::FunctionPattern::Parse(text));
@@ -309,6 +345,13 @@ int TraceCommand::Report(const TraceSummary& summary, const GlobalOptions& globa
     if (summary.followed.patched != 0) {
       Print(stderr, "  {} patched in libraries that were loaded later\n",
             Plural(summary.followed.patched, "function"));
+    }
+    for (const auto& [reason, count] : summary.without_values) {
+      Print(stderr, "  {} without values: {}\n", Plural(count, "function"), reason);
+    }
+    if (summary.texts_unread) {
+      Print(stderr,
+            "  texts were not read: the program's filter of system calls (seccomp) might end it\n");
     }
     if (summary.patched.deferred != 0) {
       Print(stderr, "  {} patched late: a thread was inside\n",

@@ -215,7 +215,8 @@ Result<PatchedFunctions::Choices> PatchedFunctions::Choose(
 }
 
 Result<PatchedFunctions::Function*> PatchedFunctions::Register(size_t module,
-                                                               const ModuleFunction& function) {
+                                                               const ModuleFunction& function,
+                                                               Values values) {
   const Key key = {module, function.start};
   const auto [at, is_new] = functions_.emplace(key, Function());
   if (!is_new) return &at->second;
@@ -236,14 +237,20 @@ Result<PatchedFunctions::Function*> PatchedFunctions::Register(size_t module,
   const auto [id, is_new_function] = numbers_.OfFunction(*of.number, function.start);
   at->second.id = id;
   by_id_.emplace(std::pair(module, id), key);
+  RecordedValues recorded;
+  if (values == Values::kAsAsked && values_ != nullptr) {
+    TRY_ASSIGN(recorded, values_->Of(of, target_.pid(), function));
+  }
+  actions_changed_ = actions_changed_ || !recorded.reads.empty();
+  at->second.actions.list = std::move(recorded.reads);
   if (!is_new_function) return &at->second;
   TRY(facts_(tracedata::TraceFunction{.id = id,
                                       .module = *of.number,
                                       .svma = function.start,
                                       .size = function.code.size(),
                                       .name = NameOf(function),
-                                      .arguments = {},
-                                      .returns = {}}));
+                                      .arguments = std::move(recorded.arguments),
+                                      .returns = std::move(recorded.results)}));
   return &at->second;
 }
 
@@ -409,13 +416,15 @@ Result<std::vector<PatchedFunctions::Function*>> PatchedFunctions::Plan(
   wishes.clear();
   std::vector<Function*> wanted;
   for (const auto& [module, function] : functions) {
-    TRY_ASSIGN(Function * known, Register(module, *function));
+    const char* const unfit = WhyUnfit(modules_[module], *function);
+    const Values values = unfit == nullptr ? Values::kAsAsked : Values::kNone;
+    TRY_ASSIGN(Function * known, Register(module, *function, values));
     wanted.push_back(known);
     known->named = true;
     if (known->is_needed) {
       known->refused = kNeeded;
-    } else if (const char* why = WhyUnfit(modules_[module], *function)) {
-      known->refused = why;
+    } else if (unfit != nullptr) {
+      known->refused = unfit;
     } else if (!known->site) {
       known->refused.clear();
       wishes[module].push_back({.target = function, .function = known->id, .stub = {}});
@@ -427,6 +436,7 @@ Result<std::vector<PatchedFunctions::Function*>> PatchedFunctions::Plan(
 
 Status PatchedFunctions::Patch(const FunctionList& functions, PatchCounts& counts) {
   TRY_ASSIGN(const std::vector<Function*> wanted, Plan(functions));
+  if (actions_changed_) TRY(PublishActions());
   std::vector<size_t> sites = SitesOf(functions);
   // In one batch with those that walk the stack: nobody must unwind before they are patched.
   for (size_t i = 0; i < sites_.size(); ++i) {
@@ -440,6 +450,24 @@ Status PatchedFunctions::Patch(const FunctionList& functions, PatchCounts& count
   return {};
 }
 
+// Each choice of values must be about something that is recorded.
+Status PatchedFunctions::CheckValues(const FunctionList& functions) const {
+  if (values_ == nullptr) return {};
+  const std::vector<ValueChoice>& choices = values_->options().choices;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    const bool matches = std::ranges::any_of(functions, [&](const auto& named) {
+      return values_->Matches(i, modules_[named.first], *named.second);
+    });
+    if (matches || MayComeLater(choices[i].pattern)) continue;
+    return Fail(Error(ErrorKind::kNotFound,
+                      fmt::format("values are asked for of '{}', which is none of the {} functions "
+                                  "that are recorded",
+                                  choices[i].pattern.text(), functions.size()))
+                    .WithCure("-P names what is recorded; without it, what -A and -R name is"));
+  }
+  return {};
+}
+
 Status PatchedFunctions::Check(std::span<const PatternChoice> patterns) {
   TRY(ReadModules());
   ReadWalkerModules();
@@ -449,7 +477,7 @@ Status PatchedFunctions::Check(std::span<const PatternChoice> patterns) {
     if (MayHaveWalkers(modules_[m])) expected_[m] = kStackWalkers.size() + 1;
   }
   for (const auto& [module, function] : choices.patch) ++expected_[module];
-  return {};
+  return CheckValues(choices.patch);
 }
 
 Status PatchedFunctions::Reserve() {
@@ -519,6 +547,7 @@ Result<PatchCounts> PatchedFunctions::UnpatchAll(Which which) {
 }
 
 Status PatchedFunctions::PublishActions() {
+  actions_changed_ = false;
   tracedata::ActionSet set = common_actions_;
   for (const auto& [key, function] : functions_) {
     if (!function.actions.empty()) set.functions.emplace(function.id, function.actions);

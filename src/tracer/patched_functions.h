@@ -20,6 +20,7 @@
 #include "tracedata/trace_facts.h"
 #include "tracer/function_numbers.h"
 #include "tracer/function_pattern.h"
+#include "tracer/function_values.h"
 #include "tracer/installed_agent.h"
 #include "tracer/site_plan.h"
 #include "tracer/target.h"
@@ -53,6 +54,8 @@ struct SiteCounts {
 class PatchedFunctions {
  public:
   PatchedFunctions(Target& target, FactSink facts, FunctionNumbers& numbers, Executor& executor);
+  // What is recorded of the calls, beside their times; before anything else. It must outlive this.
+  void UseValues(FunctionValues& values) { values_ = &values; }
   // Once, before anything is patched.
   void UseAgent(const AgentPlace& agent);
 
@@ -125,7 +128,10 @@ class PatchedFunctions {
   Result<Choices> Choose(std::span<const PatternChoice> patterns);
   Status CheckMatches(std::span<const PatternChoice> patterns, const std::vector<size_t>& matches);
   [[nodiscard]] Error NothingMatches(const PatternChoice& choice) const;
-  Result<Function*> Register(size_t module, const ModuleFunction& function);
+  enum class Values : uint8_t { kNone, kAsAsked };
+  Result<Function*> Register(size_t module, const ModuleFunction& function,
+                             Values values = Values::kNone);
+  [[nodiscard]] Status CheckValues(const FunctionList& functions) const;
   Status PlanAll(const Wishes& wishes);
   Status AddSite(size_t module, const PlannedSite& planned);
   void ReadWalkerModules();
@@ -146,6 +152,8 @@ class PatchedFunctions {
   FactSink facts_;
   FunctionNumbers& numbers_;
   Executor& executor_;
+  FunctionValues* values_ = nullptr;  // null: none are recorded
+  bool actions_changed_ = false;      // since they were published
   std::optional<TargetRooms> rooms_;
   std::optional<TargetProcess> process_;
   PlanOptions plan_options_;

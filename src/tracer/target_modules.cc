@@ -153,12 +153,7 @@ Result<std::vector<TargetModule>> ReadModules(uint32_t pid,
   return modules;
 }
 
-Status ReadCode(TargetModule& module, uint32_t pid, Executor& executor) {
-  if (module.code != nullptr) return {};
-  if (!module.why_not.empty()) {
-    return Fail(ErrorKind::kUnsupported,
-                fmt::format("{} cannot be traced: {}", module.path, module.why_not));
-  }
+symbolize::ModuleFiles FilesOf(const TargetModule& module, uint32_t pid) {
   symfiles::SearchOptions search;
   search.proc_root = true;
   search.debuginfod = false;  // nobody waits for a network while a program is held
@@ -167,7 +162,16 @@ Status ReadCode(TargetModule& module, uint32_t pid, Executor& executor) {
   wanted.key.path = module.path;
   wanted.key.build_id = module.build_id;
   wanted.first_pid = pid;
-  FileImagePtr symbols = files->FilesOf(wanted).debug;
+  return files->FilesOf(wanted);
+}
+
+Status ReadCode(TargetModule& module, uint32_t pid, Executor& executor) {
+  if (module.code != nullptr) return {};
+  if (!module.why_not.empty()) {
+    return Fail(ErrorKind::kUnsupported,
+                fmt::format("{} cannot be traced: {}", module.path, module.why_not));
+  }
+  FileImagePtr symbols = FilesOf(module, pid).debug;
   auto code = ModuleCode::Read(module.file, symbols, executor);
   if (!code) {
     module.why_not = code.error().message;

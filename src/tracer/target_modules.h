@@ -12,6 +12,7 @@
 #include "base/io.h"
 #include "os/proc.h"
 #include "patch/room.h"
+#include "symbolize/symbolizer.h"
 #include "tracer/module_code.h"
 #include "tracer/site_plan.h"
 
@@ -42,6 +43,9 @@ struct TargetModule {
 // the process mapped it is not used.
 Result<std::vector<TargetModule>> ReadModules(uint32_t pid,
                                               const std::vector<os::ProcMapping>& maps);
+
+// Where a module's separate debug files are; its own is not among them.
+symbolize::ModuleFiles FilesOf(const TargetModule& module, uint32_t pid);
 
 // Reads a module's code, with its separate file of symbols if there is one.
 Status ReadCode(TargetModule& module, uint32_t pid, Executor& executor);

@@ -74,6 +74,11 @@ Status TraceSession::Open(Executor& executor) {
   functions_ = std::make_unique<PatchedFunctions>(
       *target_, [this](const tracedata::TraceFact& fact) { return output_->Add(fact); }, numbers_,
       executor);
+  if (!options_.values.empty()) {
+    values_ = std::make_unique<FunctionValues>(
+        options_.values, [this](const tracedata::TraceFact& fact) { return output_->Add(fact); });
+    functions_->UseValues(*values_);
+  }
   return functions_->Check(options_.patterns);
 }
 
@@ -126,6 +131,7 @@ Status TraceSession::Prepare() {
                                                      target_->pid(), summary_.patched.error));
   }
   TRY(output_->Flush());
+  WatchSeccomp();
   return entry_ ? target_->LetGo() : Status();
 }
 
@@ -179,8 +185,19 @@ void TraceSession::FollowLibraries() {
   agent_->pool().NoteLibrariesDone(changes);
 }
 
+// Where a filter looks at system calls, one that reads a text might end the program. What it says
+// of that one is not to be learnt.
+void TraceSession::WatchSeccomp() {
+  if (values_ == nullptr || !values_->reads_texts() || summary_.texts_unread) return;
+  if (StatusLine(target_->pid(), "Seccomp") != "2") return;
+  summary_.texts_unread = true;
+  (void)target_->WriteObject(agent_->place().control() + offsetof(AgentControl, no_text_reads),
+                             uint32_t{1});
+}
+
 Status TraceSession::Tend() {
   FollowLibraries();
+  WatchSeccomp();
   // What cannot be done now is tried the next time; what states sites are in says it all.
   (void)functions_->Retry();
   return collector_->status();
@@ -261,6 +278,7 @@ Result<TraceSummary> TraceSession::Finish(TraceEnd end) {
   summary_.write_error = Collect(open);
   agent_->pool().Drop();
   summary_.sites = functions_->Count();
+  if (values_ != nullptr) summary_.without_values = values_->without();
   summary_.collected = collector_->counts();
   summary_.longest_hold = target_->longest_hold();
   summary_.holds = target_->holds();

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "os/entry_stop.h"
 #include "tracer/chunk_collector.h"
 #include "tracer/function_pattern.h"
+#include "tracer/function_values.h"
 #include "tracer/installed_agent.h"
 #include "tracer/leave_target.h"
 #include "tracer/patched_functions.h"
@@ -29,6 +31,7 @@ struct TraceOptions {
   uint32_t pid = 0;                  // what to attach to
   std::vector<PatternChoice> patterns;
   std::string output = "stackreel.trace";
+  ValueOptions values;
   double min_duration_us = 0;  // shorter calls are not kept
   uint32_t chunks = 512;
   tracedata::OnFull on_full = tracedata::OnFull::kBlock;
@@ -47,6 +50,9 @@ struct TraceSummary {
   PatchCounts patched;   // when it began
   PatchCounts followed;  // of libraries loaded since
   SiteCounts sites;      // when it ended
+  // Functions of which values were asked for but not recorded, by reason.
+  std::map<std::string, size_t> without_values;
+  bool texts_unread = false;  // the program has a filter of system calls
   CollectedCounts collected;
   Status write_error;  // the first; what came behind it is incomplete
   uint64_t lost_without_slot = 0;
@@ -103,6 +109,7 @@ class TraceSession {
   explicit TraceSession(TraceOptions options) : options_(std::move(options)) {}
   Status Open(Executor& executor);
   void FollowLibraries();
+  void WatchSeccomp();
   Status Install();
   Status Prepare();
   [[nodiscard]] bool IsGone(std::chrono::milliseconds patience) const;
@@ -122,6 +129,7 @@ class TraceSession {
   std::unique_ptr<InstalledAgent> agent_;
   std::unique_ptr<TraceOutput> output_;
   FunctionNumbers numbers_;
+  std::unique_ptr<FunctionValues> values_;  // null: none are recorded
   std::unique_ptr<PatchedFunctions> functions_;
   std::unique_ptr<ChunkCollector> collector_;
   ClockMeasurement clock_measurement_;
