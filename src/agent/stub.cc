@@ -17,9 +17,10 @@ enum class Routine : uint8_t {
   kLeave,
   kBeforeUnwind,
   kAfterCatch,
-  kLibraries
+  kLibraries,
+  kBeforeEnd,
 };
-constexpr size_t kRoutines = 6;
+constexpr size_t kRoutines = 7;
 static_assert(kRoutines * sizeof(uint64_t) <= kRoomHeaderSize);
 
 // lea rsp, [rsp + displacement]: adds without changing the flags.
@@ -102,6 +103,9 @@ void PutHead(StubWriter& writer, StubKind kind, const patch::Site& site) {
     case StubKind::kLibraries:
       writer.PutCall(Routine::kLibraries);
       return;
+    case StubKind::kBeforeEnd:
+      writer.PutCall(Routine::kBeforeEnd);
+      return;
   }
 }
 
@@ -126,7 +130,8 @@ std::array<uint8_t, kRoomHeaderSize> MakeRoomHeader(Avma agent, Entering enterin
       header.leave,
       header.before_unwind,
       header.after_catch,
-      header.libraries};
+      header.libraries,
+      header.before_end};
   for (size_t i = 0; i < kRoutines; ++i) {
     x86::PutLittleEndian(bytes, i * sizeof(uint64_t), agent.value + offsets[i]);
   }
@@ -142,6 +147,7 @@ size_t StubHeadLength(StubKind kind) {
     case StubKind::kBeforeUnwind:
     case StubKind::kAfterCatch:
     case StubKind::kLibraries:
+    case StubKind::kBeforeEnd:
       break;
   }
   return kIndirectCallLength;
@@ -167,6 +173,7 @@ Avma ReturnPoint(StubKind kind, Avma stub) {
     case StubKind::kBeforeUnwind:
     case StubKind::kAfterCatch:
     case StubKind::kLibraries:
+    case StubKind::kBeforeEnd:
       break;
   }
   return Avma(0);

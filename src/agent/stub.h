@@ -34,6 +34,7 @@ enum class StubKind : uint8_t {
   kBeforeUnwind,  // of functions that walk the stack: puts true return addresses back first
   kAfterCatch,    // of __cxa_begin_catch: what lies below was left; hijacks the rest again
   kLibraries,     // of what the dynamic linker calls when it has changed what is loaded
+  kBeforeEnd,     // of functions that end the program or make it another: tells of open calls
 };
 
 // The bytes before `body`, where the copy of the site's original begins.
@@ -52,7 +53,8 @@ enum class StubKind : uint8_t {
 //   pass   lea rsp, [rsp+8]
 //   body
 //
-// The others do not record: call [before_unwind], [after_catch] or [libraries], then body.
+// The others do not record: call [before_unwind], [after_catch], [libraries] or
+// [before_end], then body.
 //
 // A function that returns twice must have no stub of the first two kinds: setjmp, getcontext,
 // vfork. (Where it has one all the same, its second return finds its way as long as the thread has

@@ -122,6 +122,7 @@ TEST(StubTest, RoomBeginsWithTheRoutines) {
   EXPECT_EQ(at(3), header.before_unwind);
   EXPECT_EQ(at(4), header.after_catch);
   EXPECT_EQ(at(5), header.libraries);
+  EXPECT_EQ(at(6), header.before_end);
   for (const uint32_t offset : {header.trap, header.trap_return, header.leave}) {
     EXPECT_GT(offset, sizeof(header));
     EXPECT_LT(offset, AgentCode().size());

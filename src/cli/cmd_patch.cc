@@ -177,7 +177,7 @@ class DetachCommand : public Command {
       return Report(answer.Find("left", "whole") == 1, answer.Find("left", "return addresses"),
                     answer.Find("left", "busy threads"), global);
     }
-    tracer::OpenCallWords open;
+    tracer::UntoldCalls open;
     TRY_ASSIGN(const tracer::RecoverOutcome outcome, tracer::Recover(*target, found->place, open));
     if (!global.quiet) {
       Print(stdout, "{} of {} that process {} had left are as they were\n", outcome.restored,

@@ -270,7 +270,7 @@ TraceEnd TraceCommand::Await(tracer::TraceSession& session, const EndSignals& si
     pollfd events[] = {
         {.fd = signals.fd(), .events = POLLIN, .revents = 0},
         {.fd = session.pidfd(), .events = POLLIN, .revents = 0},
-        {.fd = session.libraries_fd(), .events = POLLIN, .revents = 0},
+        {.fd = session.asked_fd(), .events = POLLIN, .revents = 0},
         {.fd = server != nullptr ? server->fd() : -1, .events = POLLIN, .revents = 0}};
     (void)poll(events, std::size(events), *wait);
     if (const auto ended = session.Ended()) return *ended;

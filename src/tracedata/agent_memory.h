@@ -22,7 +22,7 @@
 namespace stackreel::tracedata {
 
 inline constexpr uint64_t kAgentMagic = 0x31746e6761727473;  // "stragnt1"
-inline constexpr uint32_t kAgentVersion = 7;
+inline constexpr uint32_t kAgentVersion = 8;
 
 inline constexpr uint64_t kAgentCodeSize = 64 << 10;
 
@@ -139,9 +139,8 @@ struct AgentControl {
   std::atomic<uint64_t> debug_state = 0;
   // 1: a thread that loads libraries waits until the tracer has seen to them.
   std::atomic<uint32_t> await_libraries = 0;
-  // PoolHeader::libraries_done, + 1, when the tracer was waited for in vain: until it rises nobody
-  // waits.
-  std::atomic<uint32_t> libraries_late_at = 0;
+  // PoolHeader::answered, + 1, when an answer was waited for in vain: until it rises nobody waits.
+  std::atomic<uint32_t> unanswered_at = 0;
   // Address of an ActionTable; 0: no function has actions.
   std::atomic<uint64_t> actions = 0;
   // 1: calls that begin are not recorded, but for what a trace_on turns it to 0 (trace_off).
@@ -149,7 +148,9 @@ struct AgentControl {
   // 1: no system call is made to read texts, which are told to be unreadable then: one might be
   // fatal (seccomp).
   std::atomic<uint32_t> no_text_reads = 0;
-  uint64_t reserved[19] = {};
+  // 1: the tracer answers who asks.
+  std::atomic<uint32_t> answers = 0;
+  uint64_t reserved[18] = {};
 };
 static_assert(sizeof(AgentControl) <= 4096);
 inline constexpr uint64_t kControlSize = 4096;
@@ -206,11 +207,11 @@ struct PoolHeader {
   std::atomic<uint32_t> filled = 0;
   std::atomic<uint32_t> tracer_waits = 0;
   std::atomic<uint32_t> hint = 0;  // where to look for a free chunk
-  // Rises when the dynamic linker has loaded or unloaded something (and `filled` with it). The
-  // tracer sets the others to what it has seen and, when it has patched, done.
-  std::atomic<uint32_t> libraries_changed = 0;
-  std::atomic<uint32_t> libraries_seen = 0;
-  std::atomic<uint32_t> libraries_done = 0;  // a futex, shared
+  // Rises when the tracer is to look at the process before a thread goes on (and `filled` with it).
+  // The tracer sets the others to what it has seen and, when it has looked, answered.
+  std::atomic<uint32_t> asked = 0;
+  std::atomic<uint32_t> seen = 0;
+  std::atomic<uint32_t> answered = 0;  // a futex, shared
   uint32_t reserved[20] = {};
   // ChunkHeader × chunks, then at the next page the chunks.
 };
@@ -240,6 +241,7 @@ struct AgentCodeHeader {
   // Of the first two, what is called where functions have actions.
   uint32_t enter_acting = 0;
   uint32_t enter_framed_acting = 0;
+  uint32_t before_end = 0;  // the program ends, or becomes another
 };
 
 }  // namespace stackreel::tracedata

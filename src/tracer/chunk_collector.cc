@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 
 #include "os/proc.h"
@@ -19,23 +20,43 @@ namespace {
 using tracedata::ChunkHeader;
 using tracedata::ChunkState;
 using tracedata::EventKind;
+using tracedata::LossReason;
 
 // How long a look at the chunks may wait, where nobody says that one is full: long enough to cost
 // nothing, short enough for Ctrl-C.
 constexpr int kPauseMs = 50;
 
-std::string CommOf(uint32_t pid, uint32_t tid) {
+std::string ReadComm(uint32_t pid, uint32_t tid) {
   const auto status = os::ReadProcStatus(pid, tid);
   return status ? status->comm : "";
+}
+
+uint32_t WordAt(ByteView words, size_t i) {
+  return LoadUnaligned<uint32_t>(&words[i * sizeof(uint32_t)], Endian::kLittle);
+}
+// Calls each(kind, words before the event), for whole events.
+template <typename Each>
+void ForEachEvent(ByteView bytes, Each each) {
+  const size_t words = bytes.size() / sizeof(uint32_t);
+  for (size_t i = 0; i < words;) {
+    const uint32_t head = WordAt(bytes, i);
+    const uint8_t bits = tracedata::KindBitsOf(head);
+    if (bits >= tracedata::kEventKinds) break;
+    const auto kind = static_cast<EventKind>(bits);
+    size_t length = tracedata::EventWords(kind);
+    if (kind == EventKind::kEnd || i + length > words) break;
+    each(kind, i);
+    if (tracedata::HasValues(head) && i + length < words) {
+      length += 1 + ((WordAt(bytes, i + length) + 3) / sizeof(uint32_t));
+    }
+    i += length;
+  }
 }
 
 }  // namespace
 
 ChunkCollector::ChunkCollector(Pool& pool, TraceOutput& output, uint32_t pid)
-    : pool_(pool),
-      output_(output),
-      pid_(pid),
-      libraries_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    : pool_(pool), output_(output), pid_(pid), asked_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   processes_.emplace(pid, 0);
 }
 
@@ -52,19 +73,19 @@ void ChunkCollector::Start() {
 }
 
 void ChunkCollector::Work() {
-  uint32_t libraries = 0;
+  uint32_t asked = 0;
   while (!ends_) {
-    if (const uint32_t now = pool_.header().libraries_changed; now != libraries) {
-      libraries = now;
+    if (const uint32_t now = pool_.header().asked; now != asked) {
+      asked = now;
       const uint64_t one = 1;
-      (void)!write(libraries_fd_.get(), &one, sizeof(one));
+      (void)!write(asked_fd_.get(), &one, sizeof(one));
     }
     bool any = false;
     if (Status taken = TakeFull(&any); !taken) {
       const std::scoped_lock lock(mutex_);
       if (status_) status_ = std::move(taken);
     }
-    if (!any) pool_.AwaitFull(kPauseMs, libraries);
+    if (!any) pool_.AwaitFull(kPauseMs, asked);
   }
 }
 
@@ -97,46 +118,138 @@ Status ChunkCollector::TakeFull(bool* any) {
     }
     *any = true;
     // A disk that is full must not hold the program up: the chunk is given back in any case.
-    if (Status taken = Take(i, {}); !taken && result) result = std::move(taken);
+    if (Status taken = Take(i, /*is_last=*/false); !taken && result) result = std::move(taken);
   }
   return result;
 }
 
-Status ChunkCollector::TakeOwned(uint32_t pid, const OpenCalls& open) {
+Status ChunkCollector::NoteUntold(const std::function<Result<UntoldCalls>()>& read) {
+  // A chunk that is full tells of no call that is open still: so what is read now is not told of by
+  // chunks that were taken.
+  const std::scoped_lock lock(untold_mutex_);
+  TRY_ASSIGN(untold_, read());
+  for (const auto& [key, calls] : untold_) {
+    if (std::string& comm = comms_[key]; comm.empty()) comm = ReadComm(key.first, key.second);
+  }
+  return {};
+}
+
+Status ChunkCollector::TakeOwned(UntoldCalls untold, bool all) {
+  {
+    const std::scoped_lock lock(untold_mutex_);
+    if (all) untold_.clear();
+    for (auto& [key, calls] : untold) untold_[key] = std::move(calls);
+  }
   Status result;
   for (uint32_t i = 0; i < pool_.chunks(); ++i) {
-    const ChunkHeader& header = pool_.chunk(i);
-    const auto state = static_cast<ChunkState>(header.state.load(std::memory_order_acquire));
-    if (state == ChunkState::kFree || (pid != 0 && header.pid != pid)) continue;
-    const auto more = open.find({header.pid, header.tid});
-    Status taken =
-        Take(i, state == ChunkState::kOwned && more != open.end() ? more->second
-                                                                  : std::vector<uint32_t>());
+    const auto state =
+        static_cast<ChunkState>(pool_.chunk(i).state.load(std::memory_order_acquire));
+    if (state == ChunkState::kFree) continue;
+    Status taken = Take(i, /*is_last=*/state == ChunkState::kOwned);
     if (!taken && result) result = std::move(taken);
   }
-  return result;
+  Status written = WriteUntoldRest();
+  return result ? std::move(written) : std::move(result);
 }
 
-Status ChunkCollector::Take(uint32_t i, const std::vector<uint32_t>& more) {
+// Takes out of what was noted which calls these events tell of. `base` becomes what times behind
+// them count from.
+void ChunkCollector::ForgetTold(ThreadKey key, uint64_t& base, ByteView words) {
+  const auto noted = untold_.find(key);
+  const bool any = noted != untold_.end() && !noted->second.empty();
+  uint64_t newest = 0;
+  if (any) newest = std::ranges::max(noted->second, {}, &UntoldCall::start).start;
+  bool is_certain = true;
+  ForEachEvent(words, [&](EventKind kind, size_t i) {
+    if (kind == EventKind::kBase) {
+      base = WordAt(words, i + 1) | uint64_t{WordAt(words, i + 2)} << 32;
+    } else if (kind == EventKind::kLost && tracedata::FunctionOf(WordAt(words, i)) ==
+                                               static_cast<uint32_t>(LossReason::kNoSpace)) {
+      is_certain = false;
+    }
+    if (!any || (kind != EventKind::kCall && kind != EventKind::kEntry)) return;
+    const uint64_t start = base + WordAt(words, i + 1);
+    if (start > newest) return;
+    std::erase(noted->second,
+               UntoldCall{.start = start, .function = tracedata::FunctionOf(WordAt(words, i))});
+  });
+  // The end of one may be among what was lost.
+  if (any && !is_certain) noted->second.clear();
+}
+
+void ChunkCollector::AppendEntries(ThreadKey key, uint64_t base, std::vector<uint8_t>& words) {
+  const auto noted = untold_.find(key);
+  if (noted == untold_.end()) return;
+  const auto put = [&words](std::initializer_list<uint32_t> event) {
+    for (const uint32_t word : event) {
+      const auto* bytes = reinterpret_cast<const uint8_t*>(&word);
+      words.insert(words.end(), bytes, bytes + sizeof(word));
+    }
+  };
+  for (const UntoldCall& call : noted->second) {
+    const uint64_t start = std::max(call.start, base);
+    if (start - base > UINT32_MAX) {
+      put({tracedata::EventHead(EventKind::kBase, 0), static_cast<uint32_t>(start),
+           static_cast<uint32_t>(start >> 32)});
+      base = start;
+    }
+    put({tracedata::EventHead(EventKind::kEntry, call.function),
+         static_cast<uint32_t>(start - base)});
+  }
+  untold_.erase(noted);
+}
+
+// Of threads that own no chunk: their chunks have told of all that began before.
+Status ChunkCollector::WriteUntoldRest() {
+  while (!untold_.empty()) {
+    const auto [key, calls] = *untold_.begin();
+    if (calls.empty()) {
+      untold_.erase(key);
+      continue;
+    }
+    ChunkHeader header;
+    header.pid = key.first;
+    header.tid = key.second;
+    header.base = calls.front().start;
+    if (const auto known = threads_.find(key); known != threads_.end()) {
+      header.sequence = known->second.next_sequence;
+    }
+    std::vector<uint8_t> words;
+    AppendEntries(key, header.base, words);
+    TRY(Write(header, words));
+  }
+  return {};
+}
+
+Status ChunkCollector::Take(uint32_t i, bool is_last) {
+  const std::scoped_lock lock(untold_mutex_);
   ChunkHeader& header = pool_.chunk(i);
   const uint32_t used =
       std::min(header.used.load(std::memory_order_acquire) & ~uint32_t{3}, tracedata::kChunkSize);
   Status written;
-  if (used != 0 || !more.empty()) {
-    const ByteView words = pool_.words(i).first(used);
-    if (more.empty()) {
-      written = Write(header, words);
-    } else {
-      std::vector<uint8_t> all(words.begin(), words.end());
-      const auto* first = reinterpret_cast<const uint8_t*>(more.data());
-      all.insert(all.end(), first, first + (more.size() * sizeof(uint32_t)));
-      written = Write(header, all);
-    }
+  ByteView words = pool_.words(i).first(used);
+  uint64_t base = header.base;
+  const ThreadKey key(header.pid, header.tid);
+  if (used != 0) ForgetTold(key, base, words);
+  std::vector<uint8_t> all;
+  if (used != 0 && is_last) {
+    all.assign(words.begin(), words.end());
+    AppendEntries(key, base, all);
+    words = all;
   }
+  if (used != 0) written = Write(header, words);
   header.used.store(0, std::memory_order_relaxed);
   header.state.store(static_cast<uint32_t>(ChunkState::kFree), std::memory_order_release);
   pool_.NoteFreed();
   return written;
+}
+
+std::string ChunkCollector::CommOf(ThreadKey key) const {
+  std::string comm = ReadComm(key.first, key.second);
+  if (const auto known = comms_.find(key); comm.empty() && known != comms_.end()) {
+    comm = known->second;
+  }
+  return comm;
 }
 
 Status ChunkCollector::Write(const ChunkHeader& header, ByteView words) {
@@ -167,38 +280,24 @@ Result<uint32_t> ChunkCollector::ThreadIndex(const ChunkHeader& header) {
     TRY(output_.Add(tracedata::TraceThread{.index = at->second.index,
                                            .pid = header.pid,
                                            .tid = header.tid,
-                                           .comm = CommOf(header.pid, header.tid)}));
+                                           .comm = CommOf({header.pid, header.tid})}));
     const std::scoped_lock lock(mutex_);
     ++counts_.threads;
   }
+  at->second.next_sequence = std::max(at->second.next_sequence, header.sequence + 1);
   return at->second.index;
 }
 
 void ChunkCollector::Count(ByteView bytes) {
   CollectedCounts here;
-  const auto word = [&bytes](size_t i) {
-    return LoadUnaligned<uint32_t>(&bytes[i * sizeof(uint32_t)], Endian::kLittle);
-  };
-  const size_t words = bytes.size() / sizeof(uint32_t);
-  for (size_t i = 0; i < words;) {
-    const uint32_t head = word(i);
-    const uint8_t bits = tracedata::KindBitsOf(head);
-    if (bits >= tracedata::kEventKinds) break;
-    const auto kind = static_cast<EventKind>(bits);
-    size_t length = tracedata::EventWords(kind);
-    if (kind == EventKind::kEnd || i + length > words) break;
+  ForEachEvent(bytes, [&](EventKind kind, size_t i) {
     const bool ends = kind == EventKind::kExit || kind == EventKind::kLeft;
     here.calls += kind == EventKind::kCall || ends ? 1 : 0;
     here.entries += kind == EventKind::kEntry ? 1 : 0;
-    if (kind == EventKind::kLost) {
-      const uint32_t reason = tracedata::FunctionOf(head);
-      if (reason < tracedata::kLossReasons) here.lost[reason] += word(i + 2);
-    }
-    if (tracedata::HasValues(head) && i + length < words) {
-      length += 1 + ((word(i + length) + 3) / sizeof(uint32_t));
-    }
-    i += length;
-  }
+    if (kind != EventKind::kLost) return;
+    const uint32_t reason = tracedata::FunctionOf(WordAt(bytes, i));
+    if (reason < tracedata::kLossReasons) here.lost[reason] += WordAt(bytes, i + 2);
+  });
   const std::scoped_lock lock(mutex_);
   ++counts_.chunks;
   counts_.bytes += bytes.size();

@@ -4,9 +4,11 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "tracedata/agent_memory.h"
 #include "tracer/installed_agent.h"
 #include "tracer/trace_output.h"
+#include "tracer/untold_calls.h"
 
 namespace stackreel::tracer {
 
@@ -39,28 +42,35 @@ class ChunkCollector {
   void Start();
   // Ends that, and takes what is full still.
   Status Stop();
-  // When nobody writes any more, of process `pid` or (0) of any: takes what threads have left in
-  // chunks they own. `open` are the open calls of each thread that have no kEntry yet, as words to
-  // add to the chunk it owns.
-  using OpenCalls = std::map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>>;  // pid, tid
-  Status TakeOwned(uint32_t pid, const OpenCalls& open);
+  // What of open calls no event tells of yet, as `read` finds it while the program runs; in place
+  // of what was noted before. If the program ends they get entries, but for those that events tell
+  // of by then.
+  Status NoteUntold(const std::function<Result<UntoldCalls>()>& read);
+  // When nobody writes any more: takes what threads have left in chunks they own. `untold` is in
+  // place of what was noted of its threads; with `all`, of every thread.
+  Status TakeOwned(UntoldCalls untold, bool all);
 
-  // Can be read from (8 bytes, which make it silent again) when the program has loaded or unloaded
-  // libraries.
-  [[nodiscard]] int libraries_fd() const { return libraries_fd_.get(); }
+  // Can be read from (8 bytes, which make it silent again) when the program waits for an answer.
+  [[nodiscard]] int asked_fd() const { return asked_fd_.get(); }
   [[nodiscard]] CollectedCounts counts() const;
   // What went wrong on the thread: the trace is then complete up to there.
   [[nodiscard]] Status status() const;
 
  private:
+  using ThreadKey = std::pair<uint32_t, uint32_t>;  // pid, tid
   struct ThreadState {
     uint32_t index = 0;
     bool has_first = false;  // its chunk 0 was taken
+    uint32_t next_sequence = 0;
   };
 
   void Work();
   Status TakeFull(bool* any);
-  Status Take(uint32_t chunk, const std::vector<uint32_t>& more);
+  Status Take(uint32_t chunk, bool is_last);
+  void AppendEntries(ThreadKey key, uint64_t base, std::vector<uint8_t>& words);
+  Status WriteUntoldRest();
+  void ForgetTold(ThreadKey key, uint64_t& base, ByteView words);
+  [[nodiscard]] std::string CommOf(ThreadKey key) const;
   Status Write(const tracedata::ChunkHeader& header, ByteView words);
   Result<uint32_t> ThreadIndex(const tracedata::ChunkHeader& header);
   Status NoteProcess(const tracedata::ChunkHeader& header);
@@ -69,12 +79,15 @@ class ChunkCollector {
   Pool& pool_;
   TraceOutput& output_;
   uint32_t pid_;
-  os::Fd libraries_fd_;
+  os::Fd asked_fd_;
   std::atomic<bool> ends_ = false;
   mutable std::mutex mutex_;
   CollectedCounts counts_;
   Status status_;
-  std::map<std::pair<uint32_t, uint32_t>, ThreadState> threads_;
+  std::map<ThreadKey, ThreadState> threads_;
+  std::mutex untold_mutex_;  // held while a chunk is taken, and while open calls are read
+  UntoldCalls untold_;
+  std::map<ThreadKey, std::string> comms_;  // of threads that may have ended when they are told of
   std::map<uint32_t, uint32_t> processes_;  // → fork generation
   uint32_t next_index_ = 0;
   std::jthread thread_;

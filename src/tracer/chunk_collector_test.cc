@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 
 namespace stackreel::tracer {
@@ -28,7 +29,7 @@ uint64_t ThreadsOf(const std::vector<uint32_t>& sequences) {
   EXPECT_TRUE(pool.has_value() && (*pool)->Fill().has_value());
   for (uint32_t i = 0; i < sequences.size(); ++i) SetChunk(**pool, i, sequences[i]);
   ChunkCollector collector(**pool, **output, static_cast<uint32_t>(getpid()));
-  EXPECT_TRUE(collector.TakeOwned(0, {}).has_value());
+  EXPECT_TRUE(collector.TakeOwned({}, /*all=*/true).has_value());
   std::filesystem::remove_all(directory);
   return collector.counts().threads;
 }
@@ -40,6 +41,55 @@ TEST(ChunkCollector, OneThreadIsOneInWhateverOrderItsChunksLie) {
 }
 
 TEST(ChunkCollector, AnotherThreadOfTheSameIdIsAnother) { EXPECT_EQ(ThreadsOf({0, 1, 0, 1}), 2U); }
+
+// A thread that owns chunk 0 with `words`, of which `untold` was seen before they were written: the
+// entries that the trace gets besides.
+uint64_t EntriesAdded(const std::vector<uint32_t>& words, std::vector<UntoldCall> untold) {
+  const std::string directory = ::testing::TempDir() + "/untold_test.trace";
+  std::filesystem::remove_all(directory);
+  auto output = TraceOutput::Create(directory, 1);
+  EXPECT_TRUE(output.has_value());
+  auto pool = Pool::Make(os::Fd(memfd_create("pool", MFD_CLOEXEC)), 8);
+  EXPECT_TRUE(pool.has_value() && (*pool)->Fill().has_value());
+  const auto pid = static_cast<uint32_t>(getpid());
+  ChunkCollector collector(**pool, **output, pid);
+  EXPECT_TRUE(
+      collector
+          .NoteUntold([&]() -> Result<UntoldCalls> { return UntoldCalls{{{pid, pid}, untold}}; })
+          .has_value());
+  SetChunk(**pool, 0, 0);
+  tracedata::ChunkHeader& header = (*pool)->chunk(0);
+  header.base = 1000;
+  header.used = static_cast<uint32_t>(words.size() * sizeof(uint32_t));
+  header.state = static_cast<uint32_t>(tracedata::ChunkState::kOwned);
+  std::memcpy(const_cast<uint8_t*>((*pool)->words(0).data()), words.data(), header.used);
+  EXPECT_TRUE(collector.TakeOwned({}, /*all=*/false).has_value());
+  std::filesystem::remove_all(directory);
+  EXPECT_EQ(collector.counts().threads, 1U);
+  return collector.counts().entries;
+}
+
+TEST(ChunkCollector, WhatWasOpenAtTheLastLookIsOpenAtTheEnd) {
+  using tracedata::EventHead;
+  using tracedata::EventKind;
+  const std::vector<UntoldCall> seen = {{.start = 1010, .function = 7},
+                                        {.start = 1020, .function = 8}};
+  EXPECT_EQ(EntriesAdded({}, seen), 2U) << "it has written nothing";
+  EXPECT_EQ(EntriesAdded({EventHead(EventKind::kCall, 9), 15, 1}, seen), 2U) << "another's end";
+  EXPECT_EQ(EntriesAdded({EventHead(EventKind::kCall, 8), 20, 30}, seen), 1U) << "one has ended";
+  EXPECT_EQ(EntriesAdded({EventHead(EventKind::kCall, 8), 21, 30}, seen), 2U) << "a later call";
+  EXPECT_EQ(EntriesAdded({EventHead(EventKind::kEntry, 7), 10, EventHead(EventKind::kEntry, 8), 20},
+                         seen),
+            2U)
+      << "they were told of";
+  EXPECT_EQ(EntriesAdded({EventHead(EventKind::kBase, 0), 1015, 0, EventHead(EventKind::kCall, 8),
+                          5, 30, EventHead(EventKind::kCall, 7), 0, 2},
+                         {{.start = 1015, .function = 7}, {.start = 1020, .function = 8}}),
+            0U)
+      << "times count from the last base";
+  EXPECT_EQ(EntriesAdded({EventHead(EventKind::kLost, 3), 30, 4}, seen), 0U)
+      << "their ends may have been lost";
+}
 
 }  // namespace
 }  // namespace stackreel::tracer

@@ -30,7 +30,7 @@ std::vector<uint32_t> FindForkedChildren(uint32_t pid, uint64_t pool_inode) {
   return found;
 }
 
-size_t LeaveForkedChildren(const Target& parent, const InstalledAgent& agent, OpenCallWords& open) {
+size_t LeaveForkedChildren(const Target& parent, const InstalledAgent& agent, UntoldCalls& open) {
   size_t failed = 0;
   for (const uint32_t pid : FindForkedChildren(parent.pid(), agent.pool().inode())) {
     auto target = Target::Open(pid);

@@ -16,6 +16,6 @@ std::vector<uint32_t> FindForkedChildren(uint32_t pid, uint64_t pool_inode);
 
 // Leaves all of them; what they had open is added to `open`. Gives how many could not be left
 // whole.
-size_t LeaveForkedChildren(const Target& parent, const InstalledAgent& agent, OpenCallWords& open);
+size_t LeaveForkedChildren(const Target& parent, const InstalledAgent& agent, UntoldCalls& open);
 
 }  // namespace stackreel::tracer

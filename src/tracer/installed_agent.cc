@@ -93,17 +93,17 @@ void Pool::Drop() {
                   static_cast<off_t>(tracedata::PoolSize(chunks_) - kept));
 }
 
-void Pool::NoteLibrariesDone(uint32_t change) const {
+void Pool::Answer(uint32_t request) const {
   PoolHeader& pool = header();
-  pool.libraries_done = change;
-  syscall(SYS_futex, FutexWord(pool.libraries_done), FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+  pool.answered = request;
+  syscall(SYS_futex, FutexWord(pool.answered), FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
 }
 
-void Pool::AwaitFull(int milliseconds, uint32_t libraries) const {
+void Pool::AwaitFull(int milliseconds, uint32_t asked) const {
   PoolHeader& pool = header();
   const uint32_t seen = pool.filled;
   pool.tracer_waits = 1;
-  if (pool.libraries_changed != libraries) {
+  if (pool.asked != asked) {
     pool.tracer_waits = 0;
     return;
   }
@@ -294,6 +294,7 @@ Result<std::unique_ptr<InstalledAgent>> InstalledAgent::Install(Target& target,
   control.tid_offset = tid_offset;
   control.fork_mark_set = 1;
   control.on_full = options.on_full;
+  control.answers = 1;
   control.await_libraries = options.await_libraries ? 1 : 0;
   control.pool = place.pool().value;
   control.directory = place.directory().value;

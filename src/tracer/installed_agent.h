@@ -49,12 +49,11 @@ class Pool {
   [[nodiscard]] ByteView words(uint32_t i) const;
   // Gives all but the header's page back to the system: for when nobody records any more.
   void Drop();
-  // Waits until a chunk becomes full or libraries_changed is not `libraries` any more, or for
+  // Waits until a chunk becomes full or `asked` is not the header's any more, or for
   // `milliseconds`.
-  void AwaitFull(int milliseconds, uint32_t libraries) const;
-  // Tells threads that wait for what they have loaded that `change` and all before have been seen
-  // to.
-  void NoteLibrariesDone(uint32_t change) const;
+  void AwaitFull(int milliseconds, uint32_t asked) const;
+  // Tells threads that wait that `request` and all before have been seen to.
+  void Answer(uint32_t request) const;
   // Tells whoever waits for a free chunk.
   void NoteFreed() const;
   // The file's identity, as /proc/PID/maps of whoever maps it shows.
@@ -75,7 +74,7 @@ class InstalledAgent {
   struct Options {
     uint32_t chunks = 512;
     tracedata::OnFull on_full = tracedata::OnFull::kBlock;
-    // Whether a thread that loads libraries waits until Pool::NoteLibrariesDone.
+    // Whether a thread that loads libraries waits for Pool::Answer.
     bool await_libraries = true;
   };
   // Puts the agent into a target that is held. An agent that was left there by a tracer that has

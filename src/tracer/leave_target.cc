@@ -38,7 +38,6 @@ uint64_t TrueReturnAddress(uint64_t word, std::vector<OpenCall>& calls) {
 // What a slot holds, of a thread that may have ended.
 struct SlotCalls {
   uint32_t tid = 0;
-  uint64_t base = 0;
   bool busy = false;
   std::vector<OpenCall> open, parked;
 };
@@ -46,8 +45,7 @@ struct SlotCalls {
 Result<SlotCalls> ReadCalls(const Target& target, Avma at) {
   auto slot = std::make_unique<ThreadSlot>();
   TRY(target.Read(at, {reinterpret_cast<uint8_t*>(slot.get()), sizeof(ThreadSlot)}));
-  SlotCalls calls{
-      .tid = slot->tid, .base = slot->base, .busy = slot->busy != 0, .open = {}, .parked = {}};
+  SlotCalls calls{.tid = slot->tid, .busy = slot->busy != 0, .open = {}, .parked = {}};
   const uint64_t first = at.value + offsetof(ThreadSlot, calls);
   const uint64_t top = std::clamp<uint64_t>(slot->top, first, first + sizeof(slot->calls));
   // calls[0] is a sentinel.
@@ -78,14 +76,13 @@ size_t PutBack(Target& target, const std::vector<OpenCall>& all) {
   return count;
 }
 
-// Entries of what the trace does not know of.
-void AppendOpen(const SlotCalls& slot, std::vector<uint32_t>& words) {
+std::vector<UntoldCall> UntoldOf(const SlotCalls& slot) {
+  std::vector<UntoldCall> untold;
   for (const OpenCall& call : slot.open) {
-    if ((call.function & (tracedata::kAnnounced | tracedata::kLeftBit)) != 0) continue;
-    if (call.start < slot.base || call.start - slot.base > UINT32_MAX) continue;
-    words.push_back(tracedata::EventHead(tracedata::EventKind::kEntry, call.function));
-    words.push_back(static_cast<uint32_t>(call.start - slot.base));
+    if (!IsUntold(call)) continue;
+    untold.push_back({.start = call.start, .function = call.function & tracedata::kMaxFunction});
   }
+  return untold;
 }
 
 struct HeldThreads {
@@ -132,11 +129,11 @@ Result<std::vector<patch::AddressRange>> AgentCodeRanges(const Target& target,
 
 Result<LeaveOutcome> PutReturnAddressesBack(Target& target, const AgentPlace& agent,
                                             std::span<const patch::AddressRange> code,
-                                            OpenCallWords& open) {
+                                            UntoldCalls& open) {
   const Avma control = agent.control();
   TRY(target.WriteObject<uint32_t>(control + offsetof(AgentControl, recording), 0));
-  // Who waits for its libraries to be patched goes on.
-  TRY(target.WriteObject<uint32_t>(control + offsetof(AgentControl, await_libraries), 0));
+  // Who waits for an answer goes on.
+  TRY(target.WriteObject<uint32_t>(control + offsetof(AgentControl, answers), 0));
   TRY_ASSIGN(const auto used,
              target.ReadObject<uint32_t>(control + offsetof(AgentControl, slots_used)));
   TRY_ASSIGN(const auto pid, target.ReadObject<uint32_t>(control + offsetof(AgentControl, pid)));
@@ -151,7 +148,7 @@ Result<LeaveOutcome> PutReturnAddressesBack(Target& target, const AgentPlace& ag
     open_calls.insert(open_calls.end(), slot.open.begin(), slot.open.end());
     others.insert(others.end(), slot.parked.begin(), slot.parked.end());
     if (!is_alive || held.inside.contains(slot.tid)) continue;
-    if (const std::pair key(pid, slot.tid); !open.contains(key)) AppendOpen(slot, open[key]);
+    open.try_emplace({pid, slot.tid}, UntoldOf(slot));
   }
   LeaveOutcome outcome{.put_back = 0, .busy = held.inside.size()};
   // A stack that was used again may have, for one word, an old call in one slot and a new one in

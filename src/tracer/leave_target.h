@@ -3,9 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -13,12 +11,9 @@
 #include "patch/site.h"
 #include "tracer/installed_agent.h"
 #include "tracer/target.h"
+#include "tracer/untold_calls.h"
 
 namespace stackreel::tracer {
-
-// Open calls that the trace has no entry of yet, as words for it: by pid and tid as the agent knows
-// them.
-using OpenCallWords = std::map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>>;
 
 struct LeaveOutcome {
   size_t put_back = 0;  // return addresses
@@ -39,7 +34,7 @@ Result<std::vector<patch::AddressRange>> AgentCodeRanges(const Target& target,
 // it again (the target having run a little) while there are busy threads.
 Result<LeaveOutcome> PutReturnAddressesBack(Target& target, const AgentPlace& agent,
                                             std::span<const patch::AddressRange> code,
-                                            OpenCallWords& open);
+                                            UntoldCalls& open);
 
 // Gives the agent's private memory back and marks it as nobody's, when no thread is busy. Code and
 // stubs stay: a context that the program keeps somewhere may lead there still.

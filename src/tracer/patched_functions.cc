@@ -27,15 +27,20 @@ constexpr std::array kStackWalkers = std::to_array<std::string_view>(
      "__longjmp_chk"});
 constexpr const char* kNeeded = "tracing itself needs it patched";
 constexpr std::string_view kBeginCatch = "__cxa_begin_catch";
+// Behind which what a thread has open cannot be asked for any more.
+constexpr std::array kLastCalls =
+    std::to_array<std::string_view>({"_exit", "_Exit", "abort", "execve", "execveat", "fexecve"});
+// Of one module, __cxa_begin_catch and the dynamic linker's among them.
+constexpr size_t kMostNeeded = kStackWalkers.size() + kLastCalls.size() + 2;
 // Who has them.
-constexpr std::array kWalkerModules =
+constexpr std::array kModulesOfNeeded =
     std::to_array<std::string_view>({"libgcc_s", "libc", "libstdc++", "libunwind", "libc++abi"});
 
-bool MayHaveWalkers(const TargetModule& module) {
+bool MayHaveNeeded(const TargetModule& module) {
   if (module.is_program) return true;
   const size_t slash = module.path.rfind('/');
   const std::string_view file = std::string_view(module.path).substr(slash + 1);
-  return std::ranges::any_of(kWalkerModules,
+  return std::ranges::any_of(kModulesOfNeeded,
                              [file](std::string_view name) {
                                return file.starts_with(name) && file.size() > name.size() &&
                                       (file[name.size()] == '.' || file[name.size()] == '-');
@@ -43,11 +48,14 @@ bool MayHaveWalkers(const TargetModule& module) {
          file.starts_with("ld-musl");
 }
 
-std::optional<agent::StubKind> WalkerKind(const ModuleFunction& function) {
+std::optional<agent::StubKind> NeededKind(const ModuleFunction& function) {
   const auto kind_of = [](std::string_view name) -> std::optional<agent::StubKind> {
     if (name == kBeginCatch) return agent::StubKind::kAfterCatch;
     if (std::ranges::find(kStackWalkers, name) != kStackWalkers.end()) {
       return agent::StubKind::kBeforeUnwind;
+    }
+    if (std::ranges::find(kLastCalls, name) != kLastCalls.end()) {
+      return agent::StubKind::kBeforeEnd;
     }
     return std::nullopt;
   };
@@ -254,11 +262,11 @@ Result<PatchedFunctions::Function*> PatchedFunctions::Register(size_t module,
   return &at->second;
 }
 
-// Each is read by one thread: of those that have walkers, several are of a size.
-void PatchedFunctions::ReadWalkerModules() {
+// Each is read by one thread: of those that have needed functions, several are of a size.
+void PatchedFunctions::ReadModulesOfNeeded() {
   std::vector<TargetModule*> unread;
   for (TargetModule& module : modules_) {
-    if (module.is_mapped && MayHaveWalkers(module) && module.code == nullptr) {
+    if (module.is_mapped && MayHaveNeeded(module) && module.code == nullptr) {
       unread.push_back(&module);
     }
   }
@@ -268,14 +276,14 @@ void PatchedFunctions::ReadWalkerModules() {
   });
 }
 
-Status PatchedFunctions::AddStackWalkers(Wishes& wishes) {
+Status PatchedFunctions::AddNeeded(Wishes& wishes) {
   for (size_t m = 0; m < modules_.size(); ++m) {
     TargetModule& module = modules_[m];
-    if (!module.is_mapped || module.has_walkers_planned) continue;
-    module.has_walkers_planned = true;
-    if (!MayHaveWalkers(module) || !ReadCode(module, target_.pid(), executor_)) continue;
+    if (!module.is_mapped || module.has_needed_planned) continue;
+    module.has_needed_planned = true;
+    if (!MayHaveNeeded(module) || !ReadCode(module, target_.pid(), executor_)) continue;
     for (const ModuleFunction& function : module.code->functions()) {
-      const auto kind = WalkerKind(function);
+      const auto kind = NeededKind(function);
       if (!kind) continue;
       TRY_ASSIGN(Function * known, Register(m, function));
       known->is_needed = true;
@@ -410,7 +418,7 @@ void PatchedFunctions::CountPatched(std::span<Function* const> wanted, PatchCoun
 Result<std::vector<PatchedFunctions::Function*>> PatchedFunctions::Plan(
     const FunctionList& functions) {
   Wishes wishes;
-  TRY(AddStackWalkers(wishes));
+  TRY(AddNeeded(wishes));
   TRY(AddLinkerStub(wishes));
   TRY(PlanAll(wishes));
   wishes.clear();
@@ -470,11 +478,11 @@ Status PatchedFunctions::CheckValues(const FunctionList& functions) const {
 
 Status PatchedFunctions::Check(std::span<const PatternChoice> patterns) {
   TRY(ReadModules());
-  ReadWalkerModules();
+  ReadModulesOfNeeded();
   TRY_ASSIGN(const Choices choices, Choose(patterns));
   expected_.clear();
   for (size_t m = 0; m < modules_.size(); ++m) {
-    if (MayHaveWalkers(modules_[m])) expected_[m] = kStackWalkers.size() + 1;
+    if (MayHaveNeeded(modules_[m])) expected_[m] = kMostNeeded;
   }
   for (const auto& [module, function] : choices.patch) ++expected_[module];
   return CheckValues(choices.patch);

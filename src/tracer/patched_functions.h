@@ -134,8 +134,8 @@ class PatchedFunctions {
   [[nodiscard]] Status CheckValues(const FunctionList& functions) const;
   Status PlanAll(const Wishes& wishes);
   Status AddSite(size_t module, const PlannedSite& planned);
-  void ReadWalkerModules();
-  Status AddStackWalkers(Wishes& wishes);
+  void ReadModulesOfNeeded();
+  Status AddNeeded(Wishes& wishes);
   Result<std::vector<Function*>> Plan(const FunctionList& functions);
   Status Patch(const FunctionList& functions, PatchCounts& counts);
   Status Unpatch(const FunctionList& functions, PatchCounts& counts);

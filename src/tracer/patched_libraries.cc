@@ -75,7 +75,7 @@ void PatchedFunctions::NoteUnmapped(size_t module) {
 
 void PatchedFunctions::NoteMappedAgain(size_t module) {
   modules_[module].is_mapped = true;
-  modules_[module].has_walkers_planned = false;
+  modules_[module].has_needed_planned = false;
   fresh_.insert(module);
   for (Function* function : PlannedIn(module)) {
     if (!sites_.Revive(*function->site)) function->site.reset();

@@ -15,7 +15,7 @@ constexpr int kTries = 200;
 constexpr auto kPause = std::chrono::milliseconds(2);
 
 Status RecoverOnce(Target& target, const AgentPlace& agent, const std::vector<patch::Site>& sites,
-                   patch::SiteSet& set, OpenCallWords& open, RecoverOutcome& outcome) {
+                   patch::SiteSet& set, UntoldCalls& open, RecoverOutcome& outcome) {
   TRY_ASSIGN(const Holding held, Holding::Of(target));
   TargetProcess process(target, agent);
   // The journal is to hold all of them still, should this process die as well.
@@ -44,7 +44,7 @@ Status RecoverOnce(Target& target, const AgentPlace& agent, const std::vector<pa
 
 }  // namespace
 
-Result<RecoverOutcome> Recover(Target& target, const AgentPlace& agent, OpenCallWords& open) {
+Result<RecoverOutcome> Recover(Target& target, const AgentPlace& agent, UntoldCalls& open) {
   TRY_ASSIGN(const std::vector<patch::Site> sites, ReadJournal(target, agent));
   patch::SiteSet set;
   for (const patch::Site& site : sites) (void)set.Add(site, patch::SiteState::kStuck);

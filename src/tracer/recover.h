@@ -21,6 +21,6 @@ struct RecoverOutcome {
 
 // Unpatches what another tracer (which has died, or is the parent's) has patched, and puts return
 // addresses back. `open` gets what the threads had open.
-Result<RecoverOutcome> Recover(Target& target, const AgentPlace& agent, OpenCallWords& open);
+Result<RecoverOutcome> Recover(Target& target, const AgentPlace& agent, UntoldCalls& open);
 
 }  // namespace stackreel::tracer

@@ -28,7 +28,7 @@ struct TargetModule {
   uint64_t version = 0;            // differs from that of any other file that had this path
   std::optional<uint32_t> number;  // in the trace, once that speaks of it
   bool is_mapped = true;
-  bool has_walkers_planned = false;
+  bool has_needed_planned = false;
   FileImagePtr file;
   // Why it cannot be traced; empty if it can. Then `file` may be null.
   std::string why_not;

@@ -20,6 +20,7 @@ namespace stackreel::tracer {
 
 namespace {
 
+using std::chrono::steady_clock;
 using tracedata::AgentControl;
 using namespace std::chrono_literals;
 
@@ -28,6 +29,9 @@ using namespace std::chrono_literals;
 constexpr auto kLeavePatience = 3000ms;
 constexpr auto kLeavePause = 2ms;
 constexpr int kLeavePauseForHold = 4;
+// How far apart looks at open calls are at least, and how much longer than a look takes.
+constexpr auto kBetweenLooks = 50ms;
+constexpr int kLookShare = 20;
 // How long a process that has no memory any more takes to end.
 constexpr auto kEndPatience = 1000ms;
 // The same for a program that is at its very start when it is attached to.
@@ -142,9 +146,9 @@ Status TraceSession::WriteFirstFacts() {
 
 TraceSession::~TraceSession() {
   if (finished_ || target_ == nullptr) return;
-  OpenCallWords open;
+  UntoldCalls open;
   (void)Leave(open);
-  (void)Collect(open);
+  (void)Collect(std::move(open));
 }
 
 bool TraceSession::IsGone(std::chrono::milliseconds patience) const {
@@ -169,20 +173,31 @@ const char* TraceSession::EndedMeanwhile() {
   return end == TraceEnd::kExecuted ? "executed another program" : "ended";
 }
 
-void TraceSession::FollowLibraries() {
+void TraceSession::AnswerProgram() {
   uint64_t count = 0;
-  (void)!read(collector_->libraries_fd(), &count, sizeof(count));
+  (void)!read(collector_->asked_fd(), &count, sizeof(count));
   tracedata::PoolHeader& pool = agent_->pool().header();
-  const uint32_t changes = pool.libraries_changed;
-  if (changes == pool.libraries_done && functions_->HearsOfLibraries()) return;
-  pool.libraries_seen = changes;
-  // What fails now is tried again at the next change; the program waits no longer than for one.
+  const uint32_t asked = pool.asked;
+  if (asked == pool.answered && functions_->HearsOfLibraries()) return;
+  pool.seen = asked;
+  NoteUntold();
+  // What fails now is tried again at the next request; the program waits no longer than for one
+  // try.
   if (const auto followed = functions_->FollowLibraries(); followed && followed->matched != 0) {
     summary_.followed.matched += followed->matched;
     summary_.followed.patched += followed->patched;
     (void)output_->Flush();
   }
-  agent_->pool().NoteLibrariesDone(changes);
+  agent_->pool().Answer(asked);
+}
+
+// What a program that is killed has open is known as of the last look.
+void TraceSession::NoteUntold() {
+  const auto before = steady_clock::now();
+  (void)collector_->NoteUntold([this] { return ReadUntoldCalls(*target_, agent_->place()); });
+  const auto after = steady_clock::now();
+  next_look_ =
+      after + std::max<steady_clock::duration>(kBetweenLooks, kLookShare * (after - before));
 }
 
 // Where a filter looks at system calls, one that reads a text might end the program. What it says
@@ -196,8 +211,9 @@ void TraceSession::WatchSeccomp() {
 }
 
 Status TraceSession::Tend() {
-  FollowLibraries();
+  AnswerProgram();
   WatchSeccomp();
+  if (steady_clock::now() >= next_look_) NoteUntold();
   // What cannot be done now is tried the next time; what states sites are in says it all.
   (void)functions_->Retry();
   return collector_->status();
@@ -210,7 +226,7 @@ Result<PatchCounts> TraceSession::Apply(std::span<const PatternChoice> patterns)
 }
 
 // One moment of holding: code as it was, then what is left on stacks.
-Status TraceSession::LeaveOnce(OpenCallWords& open, LeaveOutcome& outcome) {
+Status TraceSession::LeaveOnce(UntoldCalls& open, LeaveOutcome& outcome) {
   TRY_ASSIGN(const Holding held, Holding::Of(*target_));
   const auto unpatch = [this](PatchedFunctions::Which which) -> Status {
     TRY_ASSIGN(const PatchCounts counts, functions_->UnpatchAll(which));
@@ -229,10 +245,10 @@ Status TraceSession::LeaveOnce(OpenCallWords& open, LeaveOutcome& outcome) {
   return MarkLeft(*target_, agent_->place());
 }
 
-Status TraceSession::Leave(OpenCallWords& open) {
+Status TraceSession::Leave(UntoldCalls& open) {
   if (agent_ == nullptr) return {};
   // Nobody is to wait in the agent.
-  agent_->pool().NoteLibrariesDone(agent_->pool().header().libraries_changed);
+  agent_->pool().Answer(agent_->pool().header().asked);
   LeaveOutcome outcome;
   Status left;
   // The collector goes on meanwhile: a thread that waits for a free chunk is in the agent. Where
@@ -250,10 +266,11 @@ Status TraceSession::Leave(OpenCallWords& open) {
   return left;
 }
 
-Status TraceSession::Collect(const OpenCallWords& open) {
+Status TraceSession::Collect(UntoldCalls open) {
   if (collector_ == nullptr) return {};
-  TRY(collector_->Stop());
-  return collector_->TakeOwned(0, open);
+  Status stopped = collector_->Stop();
+  Status taken = collector_->TakeOwned(std::move(open), /*all=*/summary_.detached);
+  return stopped ? std::move(taken) : std::move(stopped);
 }
 
 Result<TraceSummary> TraceSession::Finish(TraceEnd end) {
@@ -261,7 +278,7 @@ Result<TraceSummary> TraceSession::Finish(TraceEnd end) {
   summary_.end = end;
   summary_.pid = target_->pid();
   summary_.directory = output_->directory();
-  OpenCallWords open;
+  UntoldCalls open;
   if (end != TraceEnd::kProgramEnded && end != TraceEnd::kExecuted) {
     const auto lost = target_->ReadObject<std::array<uint64_t, tracedata::kLossReasons>>(
         agent_->place().control() + offsetof(AgentControl, lost));
@@ -275,7 +292,7 @@ Result<TraceSummary> TraceSession::Finish(TraceEnd end) {
     }
   }
   LeaveForkedChildren(*target_, *agent_, open);
-  summary_.write_error = Collect(open);
+  summary_.write_error = Collect(std::move(open));
   agent_->pool().Drop();
   summary_.sites = functions_->Count();
   if (values_ != nullptr) summary_.without_values = values_->without();

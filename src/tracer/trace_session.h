@@ -87,11 +87,11 @@ class TraceSession {
 
   // Whether the program runs still, as far as can be told now: what ended it.
   [[nodiscard]] std::optional<TraceEnd> Ended();
-  // To be called now and then, and when libraries_fd() can be read from: sees to libraries that
-  // were loaded, and tries again what threads stood in the way of. An error is that of writing the
-  // trace, which goes on.
+  // To be called now and then, and when asked_fd() can be read from: sees to libraries that
+  // were loaded, looks at open calls, and tries again what threads stood in the way of. An error is
+  // that of writing the trace, which goes on.
   Status Tend();
-  [[nodiscard]] int libraries_fd() const { return collector_->libraries_fd(); }
+  [[nodiscard]] int asked_fd() const { return collector_->asked_fd(); }
   // Patterns that wait for a module to be loaded.
   [[nodiscard]] std::vector<std::string> Awaited() const { return functions_->Awaited(); }
   Result<PatchCounts> Apply(std::span<const PatternChoice> patterns);
@@ -108,7 +108,7 @@ class TraceSession {
  private:
   explicit TraceSession(TraceOptions options) : options_(std::move(options)) {}
   Status Open(Executor& executor);
-  void FollowLibraries();
+  void AnswerProgram();
   void WatchSeccomp();
   Status Install();
   Status Prepare();
@@ -116,9 +116,10 @@ class TraceSession {
   // For a trace that could not begin: how the program came to its end, null if it goes on.
   [[nodiscard]] const char* EndedMeanwhile();
   Status WriteFirstFacts();
-  Status Leave(OpenCallWords& open);
-  Status Collect(const OpenCallWords& open);
-  Status LeaveOnce(OpenCallWords& open, LeaveOutcome& outcome);
+  Status Leave(UntoldCalls& open);
+  Status Collect(UntoldCalls open);
+  void NoteUntold();
+  Status LeaveOnce(UntoldCalls& open, LeaveOutcome& outcome);
   Status WriteLastFacts();
 
   TraceOptions options_;
@@ -134,6 +135,7 @@ class TraceSession {
   std::unique_ptr<ChunkCollector> collector_;
   ClockMeasurement clock_measurement_;
   tracedata::TraceClock clock_;
+  std::chrono::steady_clock::time_point next_look_;
   TraceSummary summary_;
   bool finished_ = false;
 };

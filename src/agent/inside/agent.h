@@ -81,6 +81,8 @@ void WriteArguments(ThreadSlot& slot, OpenCall& call, const tracedata::ValueRead
 void WriteReturn(ThreadSlot& slot, OpenCall& call, uint64_t end, const SavedRegisters& registers);
 // The call, which is still among calls[], will not return as far as one knows.
 void WriteLeft(ThreadSlot& slot, OpenCall& call, uint64_t now);
+// Writes that the thread's open calls are open, where that has not been said.
+void TellOpen(ThreadSlot& slot, uint64_t now);
 // Ends the thread's stream: nothing more will be written.
 void FinishStream(ThreadSlot& slot, uint64_t now);
 // Forgets chunk and sequence, so that all open calls will be announced anew.

@@ -346,6 +346,14 @@ void Unhold(ThreadSlot& slot, uint64_t now) {
   if (HasRoom(slot, now)) PutBase(slot, now);
 }
 
+void TellOpen(ThreadSlot& slot, uint64_t now) {
+  for (const OpenCall* call = slot.calls + 1; call < Top(slot); ++call) {
+    if (!IsUntold(*call)) continue;
+    if (Prepare(slot, now)) Announce(slot, now);
+    return;
+  }
+}
+
 void FinishStream(ThreadSlot& slot, uint64_t now) {
   if (slot.chunk != 0) Finish(slot, now);
 }

@@ -20,6 +20,7 @@ agent_header:
   .long agent_libraries - agent_header
   .long agent_enter_acting - agent_header
   .long agent_enter_framed_acting - agent_header
+  .long agent_before_end - agent_header
 
   .text
 
@@ -326,6 +327,8 @@ agent_after_catch:
   AROUND agent_hijack_returns
 agent_libraries:
   AROUND agent_libraries_changed
+agent_before_end:
+  AROUND agent_program_ends
 
 // As the C library's, by whose bytes unwinders know a signal frame.
   .globl agent_trap_return

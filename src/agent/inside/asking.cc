@@ -1,0 +1,101 @@
+// What the tracer is to see to before the program goes on: libraries that were loaded, and open
+// calls of a program that ends.
+#include "agent/inside/agent.h"
+#include "agent/inside/system_call.h"
+
+namespace stackreel::agent {
+namespace {
+
+constexpr uint64_t kOneWait = 100'000'000;            // nanoseconds
+constexpr uint64_t kPatience = 1'000'000'000;         // with a tracer that takes no notice
+constexpr uint64_t kPatienceAtWork = 10'000'000'000;  // with one that has
+
+// struct r_debug of <link.h>; behind it, from version 2 on, the one of the next namespace.
+struct LinkerState {
+  int32_t version;
+  uint64_t map;
+  uint64_t function;
+  int32_t state;  // 0: RT_CONSISTENT
+  uint64_t base;
+  const LinkerState* next;
+};
+static_assert(sizeof(LinkerState) == 48);
+
+// Whether no namespace is in the midst of a change: the end of it will be told, too.
+bool IsConsistent(const LinkerState* linker) {
+  constexpr int kMostNamespaces = 64;
+  constexpr int32_t kHasNext = 2;
+  for (int i = 0; i < kMostNamespaces && linker != nullptr; ++i) {
+    if (linker->state != 0) return false;
+    if (linker->version < kHasNext) break;
+    linker = linker->next;
+  }
+  return true;
+}
+
+bool IsReached(const std::atomic<uint32_t>& count, uint32_t wanted) {
+  return static_cast<int32_t>(count.load(std::memory_order_acquire) - wanted) >= 0;
+}
+
+// Asks the tracer to look at this process; the number of the request.
+uint32_t Ask() {
+  PoolHeader& pool = Pool();
+  const uint32_t request = pool.asked.fetch_add(1) + 1;
+  pool.filled.fetch_add(1);
+  if (pool.tracer_waits.load() != 0) {
+    SystemCall(__NR_futex, AddressOf(&pool.filled), kFutexWake, 1);
+  }
+  return request;
+}
+
+void AwaitAnswer(uint32_t request) {
+  PoolHeader& pool = Pool();
+  auto& unanswered_at = agent_control.unanswered_at;
+  const uint64_t since = Nanoseconds();
+  while (true) {
+    const uint32_t answered = pool.answered.load(std::memory_order_acquire);
+    if (IsReached(pool.answered, request)) return;
+    if (agent_control.answers.load() == 0 || unanswered_at.load() == answered + 1) return;
+    const bool is_seen = IsReached(pool.seen, request);
+    if (Nanoseconds() - since > (is_seen ? kPatienceAtWork : kPatience)) {
+      unanswered_at.store(answered + 1);
+      return;
+    }
+    const __kernel_timespec timeout = {0, static_cast<long long>(kOneWait)};
+    SystemCall(__NR_futex, AddressOf(&pool.answered), kFutexWait, answered, AddressOf(&timeout));
+  }
+}
+
+// A child's libraries and calls are its own, and nobody looks at them.
+bool IsLookedAt() {
+  return agent_control.tracer_pid != 0 && agent_control.answers.load() != 0 &&
+         agent_control.fork_generation == 0 && Getpid() == agent_control.pid;
+}
+
+}  // namespace
+
+// Nothing of the thread's slot is touched: signal handlers that come meanwhile are recorded.
+extern "C" void agent_libraries_changed(uint64_t) {
+  const uint64_t linker = agent_control.debug_state.load(std::memory_order_acquire);
+  (void)FindSlot();  // a child notes that it is one
+  if (linker == 0 || !IsLookedAt()) return;
+  if (!IsConsistent(reinterpret_cast<const LinkerState*>(linker))) return;
+  const uint32_t request = Ask();
+  if (agent_control.await_libraries.load() != 0) AwaitAnswer(request);
+}
+
+// The program is about to end, or to become another. This thread's open calls are told of here; of
+// those of others the tracer takes what it sees. (A child of vfork tells of its parent's, which
+// does no harm.)
+extern "C" void agent_program_ends(uint64_t place) {
+  if (agent_control.recording.load(std::memory_order_relaxed) == 0) return;
+  ThreadSlot* slot = FindSlot();
+  if (slot != nullptr && Seize(*slot, place, AddressOf(__builtin_frame_address(0)))) {
+    TellOpen(*slot, Ticks());
+    Release(*slot);
+  }
+  constexpr uint32_t kAlone = 1;
+  if (agent_control.slots_used > kAlone && IsLookedAt()) AwaitAnswer(Ask());
+}
+
+}  // namespace stackreel::agent

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""How traced programs end: ends.py STACKREEL SOURCE
+
+However a program ends, calls that were open are in its trace. Exit code 77: there is no compiler,
+or nothing may be traced here."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+STACKREEL, SOURCE = (os.path.abspath(path) for path in sys.argv[1:3])
+# How it ends → its exit code.
+WAYS = {"return": 0, "exit": 3, "_exit": 3, "abort": 134, "kill": 137, "fault": 139, "exec": 0,
+        "exec_fails": 0}
+failures = []
+
+
+def check(ok, what):
+    print(("ok      " if ok else "FAILED  ") + what, flush=True)
+    if not ok:
+        failures.append(what)
+
+
+def run(*arguments):
+    return subprocess.run([STACKREEL, *arguments], capture_output=True, text=True, timeout=120)
+
+
+def main():
+    compiler = shutil.which("gcc") or shutil.which("clang-19")
+    if not compiler:
+        print("no compiler here")
+        return 77
+    with tempfile.TemporaryDirectory() as folder:
+        program = os.path.join(folder, "ends")
+        subprocess.run([compiler, "-O1", "-g", "-pthread", SOURCE, "-o", program], check=True)
+        trace = os.path.join(folder, "trace")
+        for way, code in WAYS.items():
+            for threads in (1, 2):
+                label = f"{way}, {threads} thread{'s' * (threads > 1)}"
+                traced = run("trace", "-P", ".", "-o", trace, "--", program, way,
+                             *["x"] * (threads - 1))
+                if "may not be traced" in traced.stderr:
+                    print(traced.stderr)
+                    return 77
+                check(traced.returncode == code, f"{label}: exit code {traced.returncode}")
+                shown = run("replay", "-i", trace)
+                check(shown.returncode == 0, f"{label}: the trace is whole {shown.stderr}")
+                for function in ["main", "end_by"] + ["wait_long"] * (threads > 1):
+                    check(f" {function}()" in shown.stdout, f"{label}: {function} is there")
+                if failures:
+                    print(traced.stderr + shown.stdout)
+    print(f"{len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
