@@ -15,6 +15,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "cli/doctor_tracing.h"
 #include "os/file.h"
 #include "os/proc.h"
 #include "symfiles/symfiles.h"
@@ -263,6 +264,7 @@ MachineFacts ReadMachineFacts() {
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) facts.open_files_limit = limit.rlim_max;
   facts.cpus = os::AvailableCpuCount();
+  facts.tracing = os::LearnTracingAbilities();
   facts.buildid_dir = symfiles::DefaultBuildIdDir();
   // The directory may not be there yet: then the nearest one above it must be writable.
   for (std::string dir = facts.buildid_dir; !dir.empty(); dir.resize(dir.rfind('/'))) {
@@ -318,6 +320,7 @@ std::vector<Check> Diagnose(const MachineFacts& facts) {
   checks.push_back(CheckTracepoints(facts));
   checks.push_back(CheckFiles(facts));
   checks.push_back(CheckDebuginfod(facts));
+  AppendTracingChecks(facts, checks);
   return checks;
 }
 

@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "os/pointer_authentication.h"
+#include "os/tracing_abilities.h"
 
 namespace stackreel::cli {
 
@@ -45,6 +46,7 @@ struct MachineFacts {
   bool buildid_dir_writable = false;
   std::string debuginfod_urls;
   bool debuginfod_library = false;
+  os::TracingAbilities tracing;
   std::optional<os::PointerAuthentication> pointer_authentication;  // arm64 that has it
 };
 

@@ -23,6 +23,10 @@ MachineFacts GoodMachine() {
   facts.cpus = 8;
   facts.buildid_dir = "/home/u/.debug";
   facts.buildid_dir_writable = true;
+  facts.ptrace_scope = 0;
+  facts.tracing.counter = {.is_invariant = true, .is_kernel_clock = true, .kernel_clock = "tsc"};
+  facts.tracing.can_sync_cores = true;
+  facts.tracing.can_deny_write_execute = true;
   return facts;
 }
 
@@ -54,6 +58,42 @@ TEST(DoctorTest, Arm64TellsOfPointerAuthentication) {
   facts.pointer_authentication->enabled_keys.reset();
   EXPECT_THAT(Find(Diagnose(facts), "pointer authentication").found,
               ::testing::EndsWith("keys not told by this kernel"));
+}
+
+TEST(DoctorTest, YamaLetsUsersTraceWhatTheyStart) {
+  MachineFacts facts = GoodMachine();
+  facts.ptrace_scope = 1;
+  EXPECT_EQ(Find(Diagnose(facts), "trace: running programs").state, CheckState::kOk) << "as root";
+  facts.is_root = false;
+  const std::vector<Check> checks = Diagnose(facts);
+  const Check& check = Find(checks, "trace: running programs");
+  EXPECT_EQ(check.state, CheckState::kLimited);
+  EXPECT_EQ(check.found, "kernel.yama.ptrace_scope is 1");
+  EXPECT_THAT(check.cures.front(), ::testing::HasSubstr("stackreel trace --"));
+}
+
+TEST(DoctorTest, TracingNeedsPtraceCodeAndMemory) {
+  MachineFacts facts = GoodMachine();
+  facts.tracing.ptrace_error = EPERM;
+  facts.tracing.code_write_error = EIO;
+  facts.tracing.memfd_error = EACCES;
+  const std::vector<Check> checks = Diagnose(facts);
+  for (const char* name :
+       {"trace: running programs", "trace: change code", "trace: shared buffer (memfd)"}) {
+    EXPECT_EQ(Find(checks, name).state, CheckState::kLimited) << name;
+    EXPECT_FALSE(Find(checks, name).cures.empty()) << name;
+  }
+}
+
+TEST(DoctorTest, ACounterThatTheKernelTrustsWillDo) {
+  MachineFacts facts = GoodMachine();
+  facts.tracing.counter.is_invariant = false;
+  EXPECT_EQ(Find(Diagnose(facts), "trace: clock (invariant TSC)").state, CheckState::kOk);
+  facts.tracing.counter = {.kernel_clock = "hpet"};
+  const std::vector<Check> checks = Diagnose(facts);
+  const Check& check = Find(checks, "trace: clock (invariant TSC)");
+  EXPECT_EQ(check.state, CheckState::kLimited);
+  EXPECT_EQ(check.found, "no: the kernel keeps its time by hpet");
 }
 
 TEST(DoctorTest, OtherMachinesCannotRecord) {
