@@ -2,11 +2,11 @@
 """Holds recordings against what they are anonymised, by perf's report and by the verifier.
 
 usage: compare_anonymized.py STACKREEL [FILE...] [--perf PERF] [--swap COPY_RECORDING]
-                             [--at-most BYTES]
+                             [--at-most BYTES] [--with NAME...]
 
 Without FILEs the recordings of $STACKREEL_CORPUS, else of ../shared/corpus beside the repository,
-are taken, those of no more BYTES than asked for; it exits 77, which skips a test, where there are
-none. Each is anonymised, and what comes of it once more, and again into a pipe, and at the higher
+are taken, those of no more BYTES than asked for, and those whose paths end in a NAME, which must be
+there; it exits 77, which skips a test, where there are none. Each is anonymised, and what comes of it once more, and again into a pipe, and at the higher
 levels; each result must pass `anonymize --verify`. So must those of a copy in the other byte order,
 which COPY_RECORDING makes. Where perf is installed,
 `perf report --sort dso,sym` must show the same samples of the same functions for all of them. An
@@ -124,10 +124,16 @@ def main():
     parser.add_argument("--perf", default=shutil.which("perf"))
     parser.add_argument("--swap", metavar="COPY_RECORDING")
     parser.add_argument("--at-most", type=int, metavar="BYTES")
+    parser.add_argument("--with", nargs="+", default=[], metavar="NAME", dest="named")
     args = parser.parse_args()
     files = args.files or find_corpus()
+    missing = [name for name in args.named if not any(path.endswith(name) for path in files)]
+    if files and missing:
+        print(f"not among the recordings: {', '.join(missing)}")
+        return 1
     if args.at_most is not None:
-        files = [path for path in files if os.path.getsize(path) <= args.at_most]
+        files = [path for path in files if os.path.getsize(path) <= args.at_most
+                 or path.endswith(tuple(args.named))]
     if not files:
         print("no recordings: nothing is compared")
         return 77

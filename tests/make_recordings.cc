@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/memory_io.h"
 #include "elf/elf_writer.h"
+#include "guest_recording.h"
 #include "perfdata/features.h"
 #include "perfdata/record.h"
 #include "perfdata/sample.h"
@@ -419,6 +420,8 @@ Status WriteAll(const std::filesystem::path& folder) {
   TRY(WriteFile(folder / "mixed.data", mixed));
   TRY_ASSIGN(const std::vector<uint8_t> with_signatures, SignedRecording(kShop.path, kShop.base));
   TRY(WriteFile(folder / "signed.data", with_signatures));
+  TRY_ASSIGN(const std::vector<uint8_t> with_guest, GuestRecording(kShop.path, kShop.base));
+  TRY(WriteFile(folder / "guest.data", with_guest));
   TRY(WriteShopTraces(folder));
   TRY_ASSIGN(const std::vector<uint8_t> empty, Empty());
   return WriteFile(folder / "empty.data", empty);

@@ -118,12 +118,42 @@ TEST(Remap, PartsOfOneMappingKeepTheirDistance) {
   EXPECT_NE(maps[2].addr, maps[0].addr + 0x400000000);
 }
 
+// Whatever the place that another module would get: between the segments there may be more of it.
+TEST(Remap, NothingComesToLieInTheSpanOfAModule) {
+  constexpr uint64_t kFrom = 0x10000000, kDistance = 0x40000000;
+  Recording in({SomeEvent(0)});
+  in.Map(kPid, kFrom, kPage, 0, "/lib/far.so");
+  in.Map(kPid, kFrom + kDistance, kPage, kDistance, "/lib/far.so");
+  for (uint64_t i = 0; i < 100; ++i) {
+    in.Map(kPid, 0x60000000 + i * 2 * kPage, kPage, 0, "/lib/" + std::to_string(i) + ".so");
+  }
+  const auto maps =
+      fake::Anonymized(in.Finish({{static_cast<uint32_t>(perfdata::Feature::kArch),
+                                   perfdata::EncodeString("armv7l", Endian::kLittle)}}))
+          .All<Mmap2>();
+  EXPECT_EQ(maps[1].addr, maps[0].addr + kDistance);
+  for (size_t i = 2; i < maps.size(); ++i) {
+    EXPECT_TRUE(maps[i].addr + kPage < maps[0].addr || maps[i].addr > maps[1].addr + kPage) << i;
+  }
+}
+
 TEST(Remap, WhatCoversAnotherStillCoversIt) {
   Recording in({SomeEvent(0)});
   in.Map(kPid, 0x7f0000000000, 0x8000, 0, "/lib/old.so");
   in.Map(kPid, 0x7f0000002000, 0x2000, 0, "/lib/new.so");
   const auto maps = fake::Anonymized(in.Finish()).All<Mmap2>();
   EXPECT_EQ(maps[1].addr, maps[0].addr + 0x2000);
+}
+
+// What ends farthest has the neighbour, whichever began last.
+TEST(Remap, WhatCoversAnotherHasItsNeighbour) {
+  Recording in({SomeEvent(0)});
+  in.Map(kPid, 0x7f0000000000, 0x8000, 0, "/lib/old.so");
+  in.Map(kPid, 0x7f0000002000, 0x2000, 0, "/lib/new.so");
+  in.Map(kPid, 0x7f0000008000, 0x2000, 0, "/lib/behind.so");
+  const auto maps = fake::Anonymized(in.Finish()).All<Mmap2>();
+  EXPECT_EQ(maps[1].addr, maps[0].addr + 0x2000);
+  EXPECT_EQ(maps[2].addr, maps[0].addr + 0x8000);
 }
 
 TEST(Remap, TextOnHugePagesStaysOnThem) {
