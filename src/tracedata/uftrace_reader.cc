@@ -17,9 +17,9 @@ namespace stackreel::tracedata {
 
 namespace {
 
-constexpr size_t kPiece = 256 << 10;  // of a .dat file, read at a time
-constexpr size_t kBatch = 8 << 10;    // events given at a time
-constexpr size_t kMaxPayload = 8192;  // of a record
+constexpr size_t kReadPiece = 256 << 10;  // of a .dat file, read at a time
+constexpr size_t kBatch = 8 << 10;        // events given at a time
+constexpr size_t kMaxPayload = 8192;      // of a record
 constexpr size_t kMaxInfo = 64 << 20;
 // Two records of a thread lie closer; for finding records behind a payload of unknown size.
 constexpr uint64_t kMaxStep = uint64_t{24} * 3600 * 1'000'000'000;
@@ -222,7 +222,7 @@ Result<bool> RecordCalls::Have(size_t size) {
   at_ = 0;
   while (buffer_.size() < size) {
     const size_t old = buffer_.size();
-    buffer_.resize(std::max(kPiece, size));
+    buffer_.resize(std::max(kReadPiece, size));
     TRY_ASSIGN(const size_t n, file_->ReadAt(offset_ + old, std::span(buffer_).subspan(old)));
     buffer_.resize(old + n);
     if (n == 0) return false;

@@ -11,7 +11,7 @@ namespace stackreel::tracer {
 
 namespace {
 
-constexpr int kTries = 200;
+constexpr int kRecoverTries = 200;
 constexpr auto kPause = std::chrono::milliseconds(2);
 
 Status RecoverOnce(Target& target, const AgentPlace& agent, const std::vector<patch::Site>& sites,
@@ -50,7 +50,7 @@ Result<RecoverOutcome> Recover(Target& target, const AgentPlace& agent, UntoldCa
   for (const patch::Site& site : sites) (void)set.Add(site, patch::SiteState::kStuck);
   RecoverOutcome outcome;
   outcome.sites = sites.size();
-  for (int i = 0; i < kTries; ++i) {
+  for (int i = 0; i < kRecoverTries; ++i) {
     TRY(RecoverOnce(target, agent, sites, set, open, outcome));
     if (outcome.left) break;
     std::this_thread::sleep_for(kPause);

@@ -16,7 +16,7 @@ constexpr std::array kKinds = {"",         "COND", "UNCOND",  "IND",    "CALL",
 constexpr std::array kNewKinds = {"FAULT_ALGN", "FAULT_DATA", "FAULT_INST", "ARCH_1",
                                   "ARCH_2",     "ARCH_3",     "ARCH_4",     "ARCH_5"};
 
-std::string_view KindOf(uint64_t flags) {
+std::string_view BranchKind(uint64_t flags) {
   const size_t kind = (flags >> 20) & 0xf;
   if (kind < kKinds.size()) return kKinds[kind];
   const size_t new_kind = (flags >> 26) & 0xf;
@@ -39,7 +39,7 @@ void AppendBranches(const perfdata::BranchArray& branches, std::string_view lead
                    : has(1) ? 'P'
                             : '-',
                    has(2) ? 'X' : '-', has(3) ? 'A' : '-', (branch.flags >> 4) & 0xffff,
-                   KindOf(branch.flags));
+                   BranchKind(branch.flags));
   }
 }
 

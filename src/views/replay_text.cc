@@ -16,12 +16,12 @@ using tracedata::TraceThread;
 
 namespace {
 
-struct FieldName {
+struct ReplayFieldName {
   ReplayField field;
   std::string_view name;
   std::string_view head;
 };
-constexpr FieldName kFields[] = {
+constexpr ReplayFieldName kFields[] = {
     {ReplayField::kTime, "time", "           TIME"},
     {ReplayField::kElapsed, "elapsed", "        ELAPSED"},
     {ReplayField::kDuration, "duration", "   DURATION"},
@@ -181,7 +181,7 @@ Status Replay::Run() {
     text_ += "#";
     bool first = true;
     for (const ReplayField field : options_.fields) {
-      const auto* name = std::ranges::find(kFields, field, &FieldName::field);
+      const auto* name = std::ranges::find(kFields, field, &ReplayFieldName::field);
       text_ += name->head.substr(first ? 1 : 0);
       text_ += ' ';
       first = false;
@@ -208,7 +208,7 @@ Result<std::vector<ReplayField>> ParseReplayFields(std::string_view text) {
   if (text == "none") return fields;
   while (true) {
     const std::string_view word = text.substr(0, text.find(','));
-    const auto* known = std::ranges::find(kFields, word, &FieldName::name);
+    const auto* known = std::ranges::find(kFields, word, &ReplayFieldName::name);
     if (known == std::ranges::end(kFields)) {
       return Fail(Error(ErrorKind::kUsage, fmt::format("there is no field '{}'", word))
                       .WithCure("time, elapsed, duration, pid, tid, comm; or none"));
