@@ -1,5 +1,7 @@
 #include "unwind/x86_64/fast_unwinder.h"
 
+#include <tuple>
+
 #include "unwind/find_cfi.h"
 #include "unwind/stack_words.h"
 #include "unwind/x86_64/fallback.h"
@@ -63,8 +65,10 @@ void FastUnwinder<Cpu>::LoadFp(const UnwindInput& input, const FastRule& rule, u
   const uint64_t at =
       static_cast<typename Cpu::Word>(base + static_cast<uint64_t>(int64_t{rule.fp_offset}));
   if (state.exact && rule.fp == FpKind::kAtCfa && at < state.sp) return;
-  NoteRead(at);
   state.fp_known = ReadWord<Cpu>(input.stack, at, state.fp);
+  step_.reads_fp = true;
+  step_.fp_at = at;
+  step_.is_left_plainly &= state.fp_known;
 }
 
 // Moves `state` to the caller, or says how the stack ends here.
@@ -112,9 +116,10 @@ std::optional<StackEnd> FastUnwinder<Cpu>::Apply(const UnwindInput& input, const
   // A call pushed something: the caller's sp is above.
   if (cfa <= state.sp) return cfa == state.sp ? StackEnd::kNoAdvance : StackEnd::kBadCfa;
   const uint64_t ra_at = static_cast<Word>(cfa + static_cast<uint64_t>(int64_t{rule.ra_offset}));
-  NoteRead(ra_at);
   uint64_t ra = 0;
   if (!ReadWord<Cpu>(input.stack, ra_at, ra)) return EndOfUnreadable(input, ra_at);
+  step_.ra_at = ra_at;
+  step_.is_left_plainly = rule.kind != FastKind::kCfaAtSp && rule.kind != FastKind::kCfaAtFp;
   if (rule.fp != FpKind::kSame) LoadFp(input, rule, cfa, state);
   state.sp = cfa;
   state.pc = ra;
@@ -192,21 +197,41 @@ void FastUnwinder<Cpu>::MoveTo(const Caller& caller, bool chain_ended, State& st
 }
 
 template <class Cpu>
-std::optional<StackEnd> FastUnwinder<Cpu>::Unwind(const UnwindInput& input,
-                                                  std::vector<Frame>& out) {
-  rules_.Begin(*input.maps);
-  needs_full_ = false;
-  reads_ = 0;
-  const Registers& registers = input.registers;
-  State state{};
-  state.pc = static_cast<typename Cpu::Word>(registers.values[kPerfIp]);
-  state.sp = static_cast<typename Cpu::Word>(registers.values[kPerfSp]);
-  state.fp = static_cast<typename Cpu::Word>(registers.values[kPerfBp]);
-  state.fp_known = registers.Has(kPerfBp);
-  state.exact = true;
-  state.origin = FrameOrigin::kSampled;
+LastStack& FastUnwinder<Cpu>::LastAt(uint64_t sp) {
+  static_assert(std::tuple_size_v<decltype(last_stacks_)> == 16);
+  constexpr unsigned kStretch = 20;  // bits: stacks are apart by more, and mostly smaller
+  return last_stacks_[((sp >> kStretch) * 0x9e3779b97f4a7c15) >> 60];
+}
+
+template <class Cpu>
+size_t FastUnwinder<Cpu>::FollowLast(const UnwindInput& input, size_t most, State& state,
+                                     std::vector<Frame>& out) {
+  LastStack::Step at;
+  at.pc = state.pc;
+  at.sp = state.sp;
+  at.fp = state.fp;
+  at.fp_known = state.fp_known;
+  const size_t followed = last_->Follow<Cpu>(input.stack, most, &at, out);
+  if (followed == 0) return 0;
+  state.pc = at.pc;
+  state.sp = at.sp;
+  state.fp = at.fp;
+  state.fp_known = at.fp_known;
+  return followed;
+}
+
+template <class Cpu>
+std::optional<StackEnd> FastUnwinder<Cpu>::UnwindFrom(const UnwindInput& input, State& state,
+                                                      std::vector<Frame>& out) {
   const State first = state;
   for (size_t n = 0;; ++n) {
+    const bool is_plain = state.origin == FrameOrigin::kCfi && !state.exact && !state.chain_ended;
+    if (is_plain) n += FollowLast(input, input.max_frames - n, state, out);
+    step_ = {.pc = state.pc,
+             .sp = state.sp,
+             .fp = state.fp,
+             .fp_known = state.fp_known,
+             .is_plain = is_plain};
     if (state.pc == 0) return StackEnd::kRoot;
     if (state.pc == static_cast<typename Cpu::Word>(-1)) return StackEnd::kNoMapping;
     const FastRule& rule = FindRule(state);
@@ -224,16 +249,38 @@ std::optional<StackEnd> FastUnwinder<Cpu>::Unwind(const UnwindInput& input,
       if (needs_full_) return std::nullopt;
       return end;
     }
+    last_->Add(step_);
   }
 }
 
 template <class Cpu>
-void FastUnwinder<Cpu>::PrefetchWhereLastRead(const StackView& stack) const {
+std::optional<StackEnd> FastUnwinder<Cpu>::Unwind(const UnwindInput& input,
+                                                  std::vector<Frame>& out) {
+  rules_.Begin(*input.maps);
+  needs_full_ = false;
+  const Registers& registers = input.registers;
+  State state{};
+  state.pc = static_cast<typename Cpu::Word>(registers.values[kPerfIp]);
+  state.sp = static_cast<typename Cpu::Word>(registers.values[kPerfSp]);
+  state.fp = static_cast<typename Cpu::Word>(registers.values[kPerfBp]);
+  state.fp_known = registers.Has(kPerfBp);
+  state.exact = true;
+  state.origin = FrameOrigin::kSampled;
+  last_ = &LastAt(state.sp);
+  last_->Begin(input.maps->version);
+  const std::optional<StackEnd> end = UnwindFrom(input, state, out);
+  step_.is_left_plainly = false;
+  if (end) last_->End(step_);
+  return end;
+}
+
+template <class Cpu>
+void FastUnwinder<Cpu>::PrefetchWhereLastRead(const StackView& stack) {
   const ByteView bytes = stack.bytes();
-  for (size_t i = 0; i < reads_; ++i) {
-    const uint64_t offset = read_at_[i] - stack.start().value;
+  LastAt(stack.start().value).ForEachRead([&](uint64_t at) {
+    const uint64_t offset = at - stack.start().value;
     if (offset < bytes.size()) __builtin_prefetch(bytes.data() + offset);
-  }
+  });
 }
 
 template class FastUnwinder<Cpu64>;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "unwind/counts.h"
+#include "unwind/last_stack.h"
 #include "unwind/rule_cache.h"
 #include "unwind/unwind.h"
 #include "unwind/x86_64/fallback.h"
@@ -24,7 +25,7 @@ class FastUnwinder {
   std::optional<StackEnd> Unwind(const UnwindInput& input, std::vector<Frame>& out);
   // Asks for the words of `stack` that lie where the last stack unwound was read: of two samples of
   // a thread, the outer frames are mostly the same.
-  void PrefetchWhereLastRead(const StackView& stack) const;
+  void PrefetchWhereLastRead(const StackView& stack);
 
  private:
   struct State {
@@ -34,12 +35,15 @@ class FastUnwinder {
     bool chain_ended;  // the frame-pointer chain led here, and to 0
     FrameOrigin origin;
   };
+  // From where the stack is to its end.
+  std::optional<StackEnd> UnwindFrom(const UnwindInput& input, State& state,
+                                     std::vector<Frame>& out);
   const FastRule& FindRule(const State& state);
+  // Goes as far as the last stack on this one's memory shows the way; gives the number of frames.
+  size_t FollowLast(const UnwindInput& input, size_t most, State& state, std::vector<Frame>& out);
+  [[nodiscard]] LastStack& LastAt(uint64_t sp);
   std::optional<StackEnd> Apply(const UnwindInput& input, const FastRule& rule, State& state);
   StackEnd OffTheStack(const UnwindInput& input, uint64_t at);
-  void NoteRead(uint64_t at) {
-    if (reads_ < read_at_.size()) read_at_[reads_++] = at;
-  }
   void LoadFp(const UnwindInput& input, const FastRule& rule, uint64_t cfa, State& state);
   std::optional<StackEnd> ApplySignal(const UnwindInput& input, const FastRule& rule, State& state);
   std::optional<StackEnd> Fallback(const UnwindInput& input, const FastRule& rule, State& state);
@@ -51,9 +55,10 @@ class FastUnwinder {
   Counts& counts_;
   RuleCache<FastRule> rules_;
   bool needs_full_ = false;
-  // Addresses read in this call, the first of them.
-  std::array<uint64_t, 256> read_at_;
-  size_t reads_ = 0;
+  LastStack::Step step_;  // that is being made
+  LastStack* last_ = nullptr;
+  // Threads take turns, each on a stack of its own.
+  std::array<LastStack, 16> last_stacks_;
 };
 
 }  // namespace stackreel::unwind::x86_64
