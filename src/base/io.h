@@ -14,6 +14,16 @@
 
 namespace stackreel {
 
+// The bytes of a file, or of a piece of one, which stay as they are while this lives. ELF files
+// come as these.
+class FileImage {
+ public:
+  virtual ~FileImage() = default;
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  [[nodiscard]] virtual ByteView bytes() const = 0;
+};
+using FileImagePtr = std::shared_ptr<const FileImage>;
+
 // Bytes to read, front to back or (where it can) anywhere. os/ has files, tests have memory.
 class FileSource {
  public:
@@ -27,6 +37,9 @@ class FileSource {
   // Reads at `offset`, as many bytes as there are up to out.size(); leaves Read's place alone.
   // Fails with kUnsupported where size() has no value.
   virtual Result<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) = 0;
+  // The `size` bytes at `offset` where they are, in place of a copy; may outlive the source. Null
+  // where that cannot be done, or not all of them are there: ReadAt then says more.
+  virtual FileImagePtr MapAt(uint64_t /*offset*/, size_t /*size*/) { return nullptr; }
 };
 
 // Bytes to write.
@@ -37,15 +50,6 @@ class ByteSink {
   // Overwrites bytes written before; fails with kUnsupported on a pipe.
   virtual Status WriteAt(uint64_t offset, ByteView bytes) = 0;
 };
-
-// A whole file's bytes, which stay as they are while this lives. ELF files come as these.
-class FileImage {
- public:
-  virtual ~FileImage() = default;
-  [[nodiscard]] virtual std::string_view name() const = 0;
-  [[nodiscard]] virtual ByteView bytes() const = 0;
-};
-using FileImagePtr = std::shared_ptr<const FileImage>;
 
 // Runs work on several threads, without anyone above knowing what a thread is.
 class Executor {

@@ -95,10 +95,11 @@ std::optional<size_t> RegisterRange(uintptr_t start, uintptr_t end) {
   return std::nullopt;
 }
 
+// `size` bytes of a file, `skip` behind the beginning of the mapping.
 class MappedFile : public FileImage {
  public:
-  MappedFile(std::string name, void* base, size_t size)
-      : name_(std::move(name)), base_(base), size_(size) {
+  MappedFile(std::string name, void* base, size_t size, size_t skip = 0)
+      : name_(std::move(name)), base_(base), size_(skip + size), skip_(skip) {
     if (base_ == nullptr) return;
     InstallBusErrorHandler();
     slot_ = RegisterRange(reinterpret_cast<uintptr_t>(base_),
@@ -116,13 +117,13 @@ class MappedFile : public FileImage {
   }
   [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] ByteView bytes() const override {
-    return {static_cast<const uint8_t*>(base_), size_};
+    return {static_cast<const uint8_t*>(base_) + skip_, size_ - skip_};
   }
 
  private:
   std::string name_;
   void* base_;
-  size_t size_;
+  size_t size_, skip_;
   std::optional<size_t> slot_;
 };
 
@@ -163,6 +164,7 @@ class FdSource : public FileSource {
     if (!size_) return Fail(ErrorKind::kUnsupported, "cannot seek in " + name_);
     return ReadFullyAt(fd_.get(), out, offset, name_);
   }
+  FileImagePtr MapAt(uint64_t offset, size_t size) override;
 
  private:
   Fd fd_;
@@ -170,7 +172,23 @@ class FdSource : public FileSource {
   std::optional<uint64_t> size_;
 };
 
+// The pages are made at once. That also finds out what cannot be read, while it can still be told:
+// later it would be SIGBUS.
+FileImagePtr FdSource::MapAt(uint64_t offset, size_t size) {
+  static const auto kPage = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  if (!size_ || size == 0 || offset > *size_ || size > *size_ - offset) return nullptr;
+  const size_t skip = offset % kPage;
+  void* base = mmap(nullptr, skip + size, PROT_READ, MAP_PRIVATE, fd_.get(),
+                    static_cast<off_t>(offset - skip));
+  if (base == MAP_FAILED) return nullptr;
+  auto image = std::make_shared<MappedFile>(std::string(), base, size, skip);
+  return madvise(base, skip + size, MADV_POPULATE_READ) == 0 ? image : nullptr;
+}
+
 // ---- Outputs ----
+
+// Less than that is gathered, where there is a buffer; more is not worth copying.
+constexpr size_t kLeastDirect = size_t{16} << 10;
 
 struct OutputTarget {
   std::string name;       // for messages
@@ -194,7 +212,10 @@ class FdOutput : public OutputFile {
 
   Status Write(ByteView bytes) override {
     if (buffer_.size() + bytes.size() > target_.buffer_size) TRY(Flush());
-    if (bytes.size() >= target_.buffer_size) return WriteAll(fd_.get(), bytes, target_.name);
+    if (bytes.size() >= std::min(target_.buffer_size, kLeastDirect)) {
+      TRY(Flush());
+      return WriteAll(fd_.get(), bytes, target_.name);
+    }
     buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
     return {};
   }

@@ -101,6 +101,38 @@ TEST_F(FileTest, SourceReadsOnAndAnywhere) {
   EXPECT_EQ(AsText(four), "4567");
 }
 
+TEST_F(FileTest, SourceMapsAnyPieceThatIsThere) {
+  std::string text(3 * 4096 + 100, 'x');
+  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 23);
+  WriteFile(Path("a"), text);
+  auto source = OpenSource(Path("a"));
+  ASSERT_TRUE(source.has_value());
+  for (const size_t offset : {size_t{0}, size_t{1}, size_t{4095}, size_t{4096}, size_t{9000}}) {
+    for (const size_t size : {size_t{1}, size_t{200}, size_t{3000}, text.size() - offset}) {
+      const FileImagePtr image = (*source)->MapAt(offset, size);
+      ASSERT_NE(image, nullptr) << offset << " " << size;
+      EXPECT_EQ(AsText(image->bytes()), std::string_view(text).substr(offset, size));
+    }
+  }
+  EXPECT_EQ((*source)->MapAt(0, text.size() + 1), nullptr);
+  EXPECT_EQ((*source)->MapAt(text.size(), 1), nullptr);
+  EXPECT_EQ((*source)->MapAt(UINT64_MAX, 2), nullptr);
+  EXPECT_EQ((*source)->MapAt(5, 0), nullptr);
+  const FileImagePtr image = (*source)->MapAt(4097, 2);
+  source->reset();
+  EXPECT_EQ(AsText(image->bytes()), text.substr(4097, 2));
+}
+
+// What was cut off is found to be missing when it is to be mapped, and not by a signal later.
+TEST_F(FileTest, SourceDoesNotMapWhatWasCutOff) {
+  WriteFile(Path("a"), std::string(4 * 4096, 'x'));
+  auto source = OpenSource(Path("a"));
+  ASSERT_TRUE(source.has_value());
+  ASSERT_EQ(truncate(Path("a").c_str(), 4096), 0);
+  EXPECT_NE((*source)->MapAt(0, 4096), nullptr);
+  EXPECT_EQ((*source)->MapAt(0, 4097), nullptr);
+}
+
 TEST_F(FileTest, ReadsFilesOfUnknownSizeToTheirEndAndHoldsTheLimit) {
   auto maps = ReadTextFile("/proc/self/maps");
   ASSERT_TRUE(maps.has_value());

@@ -36,7 +36,7 @@ std::shared_ptr<Block> BlockPool::Take(size_t size) {
 }
 
 BlockStream::BlockStream(FileSource& source, uint64_t start, uint64_t end)
-    : source_(source), base_(start), seek_(true) {
+    : source_(source), base_(start), seek_(true), maps_(true) {
   end_ = std::min(end, source.size().value_or(0));
 }
 
@@ -62,8 +62,9 @@ Result<size_t> BlockStream::EnsureSlow(size_t want) {
 // Reads once; false at the end.
 Result<bool> BlockStream::ReadMore(size_t want) {
   if (base_ + filled_ >= end_) return false;
-  const size_t capacity = block_ ? block_->bytes.size() : 0;
-  if (filled_ == capacity || (cursor_ > 0 && capacity - cursor_ < want)) MakeRoom(want);
+  if (maps_ && MapMore(want)) return true;
+  const size_t capacity = writable_ ? writable_->bytes.size() : 0;
+  if (filled_ >= capacity || (cursor_ > 0 && capacity - cursor_ < want)) MakeRoom(want);
   const uint64_t at = base_ + filled_;
   const size_t room = std::min<uint64_t>(writable_->bytes.size() - filled_, end_ - at);
   const std::span<uint8_t> out(writable_->bytes.data() + filled_, room);
@@ -71,6 +72,29 @@ Result<bool> BlockStream::ReadMore(size_t want) {
   filled_ += got;
   UpdateVisible();
   return got > 0;
+}
+
+// Maps what follows offset(), with what lies ready of it, which so becomes one piece. False where
+// that cannot be done: then the rest is read.
+bool BlockStream::MapMore(size_t want) {
+  const uint64_t left = end_ - offset();
+  FileImagePtr image;
+  if (left >= kLeastMapped) {
+    image = source_.MapAt(offset(), std::min<uint64_t>(left, std::max(want, kMappedBlockSize)));
+  }
+  if (image == nullptr) {
+    maps_ = false;
+    return false;
+  }
+  base_ += cursor_;
+  cursor_ = 0;
+  filled_ = image->bytes().size();
+  auto block = std::make_shared<Block>();
+  block->image = std::move(image);
+  block_ = std::move(block);
+  writable_.reset();
+  UpdateVisible();
+  return true;
 }
 
 // Puts what lies ready at the head of a new block that has room for more: for `want` bytes, but at
@@ -82,7 +106,7 @@ void BlockStream::MakeRoom(size_t want) {
   if (size < want) size = std::min(want, 2 * ready + BlockPool::kBlockSize);
   if (seek_) size = std::min(size, end_ - offset());
   std::shared_ptr<Block> block = pool_.Take(size);
-  if (ready > 0) std::copy_n(block_->bytes.data() + cursor_, ready, block->bytes.data());
+  if (ready > 0) std::copy_n(block_->view().data() + cursor_, ready, block->bytes.data());
   base_ += cursor_;
   cursor_ = 0;
   filled_ = ready;

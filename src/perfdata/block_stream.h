@@ -1,4 +1,4 @@
-// Reads a FileSource front to back into shared blocks that records point into.
+// Reads a FileSource front to back into shared blocks that records point into, or has it mapped.
 #pragma once
 
 #include <array>
@@ -41,20 +41,24 @@ class BlockPool {
 //
 // What a record points at stays where it is; when a record does not fit behind what was read, its
 // first part is copied to the head of a new block.
+//
+// Of a large file that can be mapped a block is a piece of the file, all of it available, and the
+// next one begins where a record does not fit. That spares copying what nobody looks at, which is
+// most of a dumped stack, and brings what is looked at to the CPU that does.
 class BlockStream {
  public:
   static constexpr uint64_t kToTheEnd = UINT64_MAX;
 
   // Reads forward with Read() from where the source is, which is called `offset`.
   explicit BlockStream(FileSource& source, uint64_t offset = 0)
-      : source_(source), base_(offset), seek_(false) {}
-  // Reads [start, end) with ReadAt(); the source must know its size.
+      : source_(source), base_(offset), seek_(false), maps_(false) {}
+  // Reads [start, end) with MapAt() or ReadAt(); the source must know its size.
   BlockStream(FileSource& source, uint64_t start, uint64_t end);
 
   // Bytes that lie ready, in one piece.
   [[nodiscard]] size_t available() const { return visible_ - cursor_; }
   [[nodiscard]] ByteView view() const {
-    return block_ ? ByteView(block_->bytes).subspan(cursor_, available()) : ByteView();
+    return block_ ? block_->view().subspan(cursor_, available()) : ByteView();
   }
   [[nodiscard]] const BlockPtr& block() const { return block_; }
   [[nodiscard]] uint64_t offset() const { return base_ + cursor_; }
@@ -77,15 +81,19 @@ class BlockStream {
  private:
   // Blocks begin small, as many sources are, and grow.
   static constexpr size_t kFirstBlockSize = BlockPool::kBlockSize / 16;
+  static constexpr size_t kMappedBlockSize = size_t{4} << 20;
+  // Less than that is read: mapping it takes longer.
+  static constexpr size_t kLeastMapped = BlockPool::kBlockSize;
 
   Result<size_t> EnsureSlow(size_t want);
   Result<bool> ReadMore(size_t want);
+  bool MapMore(size_t want);
   void MakeRoom(size_t want);
   void UpdateVisible();
 
   FileSource& source_;
   BlockPool pool_;
-  std::shared_ptr<Block> writable_;  // == block_
+  std::shared_ptr<Block> writable_;  // == block_, or null if that is mapped
   BlockPtr block_;
   uint64_t base_;       // offset of the block's first byte
   size_t cursor_ = 0;   // in the block
@@ -94,6 +102,7 @@ class BlockStream {
   uint64_t end_ = kToTheEnd;
   size_t next_size_ = kFirstBlockSize;  // of the next block, if nothing asks for more
   bool seek_;
+  bool maps_;  // may map
 };
 
 }  // namespace stackreel::perfdata

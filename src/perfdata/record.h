@@ -14,6 +14,7 @@
 #include "base/build_id.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/io.h"
 #include "perfdata/attr.h"
 
 namespace stackreel::perfdata {
@@ -104,6 +105,9 @@ inline constexpr uint64_t kContextMax = static_cast<uint64_t>(-4095);
 // Bytes that records point into; kept alive by whoever holds a record.
 struct Block {
   std::vector<uint8_t> bytes;
+  FileImagePtr image;  // in place of `bytes`: a piece of the file itself
+
+  [[nodiscard]] ByteView view() const { return image ? image->bytes() : ByteView(bytes); }
 };
 using BlockPtr = std::shared_ptr<const Block>;
 

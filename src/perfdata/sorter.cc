@@ -51,7 +51,7 @@ class HeldBytes {
   void Add(uint32_t block, const BlockPtr& ptr) {
     if (block != last_block_) {
       last_block_ = block;
-      bytes_ += ptr ? ptr->bytes.size() : 0;
+      bytes_ += ptr ? ptr->view().size() : 0;
     }
     bytes_ += sizeof(Held);
   }

@@ -43,6 +43,7 @@ class Tokenizer {
   Result<bool> TakeCompressed(const Header& header);
   Result<bool> TakeCompressed2(const Header& header);
   void Feed(ByteView payload);
+  static void Prefetch(const BlockStream& stream, size_t size);
   void Emit(const Header& header, BlockStream& stream, uint64_t file_offset, RawRecord& record);
   Result<bool> IsFollowedByRecord(const Header& header);
   Result<bool> PassOverDamage(std::string message, uint64_t at);

@@ -109,6 +109,66 @@ TEST(TokenizerTest, CutsRecordsOfEverySizeWhereverBlocksEnd) {
   }
 }
 
+// Maps pieces of memory, the first `pieces` it is asked for.
+class MappingSource : public MemorySource {
+ public:
+  MappingSource(const Bytes& bytes, size_t pieces)
+      : MemorySource(bytes), all_(bytes), pieces_(pieces) {}
+  FileImagePtr MapAt(uint64_t offset, size_t size) override {
+    if (mapped == pieces_ || offset > all_.size() || size > all_.size() - offset) return nullptr;
+    ++mapped;
+    const auto from = all_.begin() + static_cast<std::ptrdiff_t>(offset);
+    return std::make_shared<MemoryImage>(Bytes(from, from + static_cast<std::ptrdiff_t>(size)));
+  }
+  size_t mapped = 0;
+
+ private:
+  const Bytes& all_;
+  size_t pieces_;
+};
+
+// Wherever mapping ends and reading goes on: records lie across the pieces' ends.
+TEST(TokenizerTest, ReadsWhatIsMapped) {
+  std::vector<Bytes> written;
+  for (size_t i = 0; i < 1000; ++i) {
+    written.push_back(Patterned(8 + 8 * (i * 7919 % 8000), static_cast<uint8_t>(i)));
+  }
+  const Bytes bytes = Join(written);  // 32 MB
+  for (const size_t pieces : {size_t{0}, size_t{1}, size_t{2}, size_t{100}}) {
+    MappingSource source(bytes, pieces);
+    BlockStream stream(source, 0, bytes.size());
+    Counters counters;
+    Tokenizer tokenizer(stream, Endian::kLittle, counters);
+    std::vector<RawRecord> records;
+    RawRecord raw;
+    while (*tokenizer.Next(raw)) records.push_back(raw);
+    EXPECT_TRUE(tokenizer.end().complete);
+    // All but the last few bytes.
+    if (pieces == 100) EXPECT_GE(source.mapped, 5u);
+    if (pieces < 100) EXPECT_EQ(source.mapped, pieces);
+    ASSERT_EQ(records.size(), written.size());
+    uint64_t offset = 0;
+    for (size_t i = 0; i < written.size(); ++i) {
+      ASSERT_TRUE(std::ranges::equal(records[i].bytes, written[i])) << i;
+      ASSERT_EQ(records[i].file_offset, offset);
+      offset += written[i].size();
+    }
+  }
+}
+
+TEST(TokenizerTest, ASmallSourceIsNotMapped) {
+  const Bytes bytes = Join(std::vector<Bytes>(10, Patterned(8192, 1)));
+  MappingSource source(bytes, 100);
+  BlockStream stream(source, 0, bytes.size());
+  Counters counters;
+  Tokenizer tokenizer(stream, Endian::kLittle, counters);
+  RawRecord raw;
+  size_t records = 0;
+  while (*tokenizer.Next(raw)) ++records;
+  EXPECT_EQ(records, 10u);
+  EXPECT_EQ(source.mapped, 0u);
+}
+
 TEST(TokenizerTest, ReusesBlocksThatNoRecordPointsInto) {
   const Bytes bytes = Join(std::vector<Bytes>(1000, Patterned(8192, 1)));
   MemorySource source(bytes, false);
