@@ -56,16 +56,18 @@ struct Analysis::State : public perfdata::TimedSink {
 
   Status OnTimedRecord(const perfdata::TimedRecord& record) override;
   void BeforeTakeUp() override { Wait(); }
-  Status Process(const perfdata::TimedRecord& record);
+  // `ahead`: the record as a sample, if that was decoded already.
+  Status Process(const perfdata::TimedRecord& record, perfdata::Sample* ahead);
   Status ProcessQueue();
-  Status OnSample(const perfdata::TimedRecord& record);
+  Status OnSample(const perfdata::TimedRecord& record, perfdata::Sample* ahead);
   Status OnReadSample(const perfdata::TimedRecord& record);
   // `counted`: what it is of, and how often that happened, if the record is another event's sample.
   struct Counted {
     uint32_t event = 0;
     uint64_t count = 0;
   };
-  Status TakeSample(const perfdata::TimedRecord& record, std::optional<Counted> counted);
+  Status TakeSample(const perfdata::TimedRecord& record, std::optional<Counted> counted,
+                    perfdata::Sample* ahead);
   Status ShowRecord(const perfdata::TimedRecord& record);
   void OnDeferredChain(const perfdata::TimedRecord& record);
   void OnLost(const perfdata::TimedRecord& record);
@@ -79,8 +81,10 @@ struct Analysis::State : public perfdata::TimedSink {
   Status FinishBatch();
   void BuildChunk(size_t chunk, size_t worker);
   AnalyzedFrame LocateInSample(const AnalyzedSample& sample, Avma address);
-  void Locate(PendingSample& pending);
-  MapsAtTime MapsOf(const session::AddressSpacePtr& space) { return {space, maps.Get(space)}; }
+  [[nodiscard]] Status Decode(const perfdata::RawRecord& raw, uint32_t event,
+                              perfdata::Sample& sample) const;
+  void Locate(const perfdata::Sample& sample, PendingSample& pending);
+  void SetMaps(const session::AddressSpacePtr& space, MapsAtTime& at_time);
   std::shared_ptr<const unwind::UnwindModule> LoadUnwindModule(session::ModuleId id);
   std::vector<session::LoadSegment> Segments(const session::Module& module);
   [[nodiscard]] perfdata::RecordContext ContextOf(const perfdata::TimedRecord& record) const;
@@ -100,7 +104,7 @@ struct Analysis::State : public perfdata::TimedSink {
   UnwindMapsCache maps;
   std::vector<std::unique_ptr<ChainBuilder>> builders;  // by worker
   DeferredQueue deferred;
-  perfdata::Sample read_sample;
+  perfdata::Sample read_sample, scratch_sample;
   std::unordered_map<uint64_t, uint64_t> last_counts;  // by id, of the sample before
   AnalysisResult result;
   Delivery delivery;
@@ -108,7 +112,13 @@ struct Analysis::State : public perfdata::TimedSink {
   enum class Workers : uint8_t { kIdle, kRunning, kDone };
   Workers workers = Workers::kIdle;  // kDone: what they made is still in `batch`
   // By portions: records that were read while workers ran, to be processed when they are done.
-  std::vector<perfdata::TimedRecord> queue;
+  struct Queued {
+    perfdata::TimedRecord record;
+    bool is_decoded = false;
+    perfdata::Sample sample;
+  };
+  std::vector<Queued> queue;  // used up to `queued`; the rest waits to be used again
+  size_t queued = 0;
   size_t queue_bytes = 0;
   size_t batch_bytes = 0;  // that end a batch
   Batch batch;             // is being filled
@@ -133,20 +143,28 @@ Status Analysis::State::ShowRecord(const perfdata::TimedRecord& record) {
   return decoded ? sink->OnRecord(*decoded, record.event.value_or(0)) : Status();
 }
 
-// Reading, cutting up and sorting needs nothing of what workers look at, so it goes on while they
-// run; the session does not.
+// Reading, cutting up, sorting and decoding needs nothing of what workers look at, so it goes on
+// while they run; the session does not.
 Status Analysis::State::OnTimedRecord(const perfdata::TimedRecord& record) {
-  if (!delivery.by_portions()) return Process(record);
-  queue.push_back(record);
+  if (!delivery.by_portions()) return Process(record, nullptr);
+  if (queued == queue.size()) queue.emplace_back();
+  Queued& added = queue[queued++];
+  added.record = record;
+  const bool is_sample = record.raw.record_type() == RecordType::kSample && record.event &&
+                         *record.event < reader.events().events().size();
+  added.is_decoded = is_sample && Decode(record.raw, *record.event, added.sample).has_value();
   queue_bytes += record.raw.bytes.size();
-  const bool full = queue.size() >= batch.samples.size() / 2 || queue_bytes >= batch_bytes;
+  const bool full = queued >= batch.samples.size() / 2 || queue_bytes >= batch_bytes;
   return full ? ProcessQueue() : Status();
 }
 
 Status Analysis::State::ProcessQueue() {
   TRY(FinishBatch());
-  for (const perfdata::TimedRecord& record : queue) TRY(Process(record));
-  queue.clear();
+  for (size_t i = 0; i < queued; ++i) {
+    TRY(Process(queue[i].record, queue[i].is_decoded ? &queue[i].sample : nullptr));
+    queue[i].record.raw.block.reset();
+  }
+  queued = 0;
   queue_bytes = 0;
   // Of samples that are left out there may be few left: they wait for more.
   const bool worth = batch.size >= batch.samples.size() / 4 || batch.bytes >= batch_bytes / 2;
@@ -154,10 +172,10 @@ Status Analysis::State::ProcessQueue() {
   return {};
 }
 
-Status Analysis::State::Process(const perfdata::TimedRecord& record) {
+Status Analysis::State::Process(const perfdata::TimedRecord& record, perfdata::Sample* ahead) {
   switch (record.raw.record_type()) {
     case RecordType::kSample:
-      return OnSample(record);
+      return OnSample(record, ahead);
     case RecordType::kCallchainDeferred:
       OnDeferredChain(record);
       return TakeReady(/*at_end=*/false);
@@ -175,7 +193,7 @@ Status Analysis::State::Process(const perfdata::TimedRecord& record) {
   }
 }
 
-Status Analysis::State::OnSample(const perfdata::TimedRecord& record) {
+Status Analysis::State::OnSample(const perfdata::TimedRecord& record, perfdata::Sample* ahead) {
   const auto& events = reader.events().events();
   if (!record.event || *record.event >= events.size()) {
     counters.Add("analyze.sample_without_event");
@@ -185,7 +203,7 @@ Status Analysis::State::OnSample(const perfdata::TimedRecord& record) {
   const perfdata::Attr& attr = events[*record.event].attr;
   const bool reads =
       (attr.sample_type & perfdata::kSampleRead) != 0 && (attr.read_format & kIdentified) != 0;
-  return reads ? OnReadSample(record) : TakeSample(record, std::nullopt);
+  return reads ? OnReadSample(record) : TakeSample(record, std::nullopt, ahead);
 }
 
 // A sample of an event with S (leader sampling) stands for one of each event in its group that
@@ -206,45 +224,57 @@ Status Analysis::State::OnReadSample(const perfdata::TimedRecord& record) {
     }
     const uint64_t before = std::exchange(last_counts[value.id], value.value);
     if (value.value != before) {
-      TRY(TakeSample(record, Counted{*event, value.value - before}));
+      TRY(TakeSample(record, Counted{*event, value.value - before}, nullptr));
     }
   }
   return {};
 }
 
+Status Analysis::State::Decode(const perfdata::RawRecord& raw, uint32_t event,
+                               perfdata::Sample& sample) const {
+  TRY(perfdata::DecodeSample(raw, reader.events().events()[event].attr, reader.endian(), sample));
+  if (!sample.Has(perfdata::kSampleTid)) sample.pid = sample.tid = kNoId;
+  return {};
+}
+
+// Where other threads make the frames they decode the sample again: that takes less time than to
+// have it come from this CPU's cache to theirs. So as little as can be is written here.
 Status Analysis::State::TakeSample(const perfdata::TimedRecord& record,
-                                   std::optional<Counted> counted) {
+                                   std::optional<Counted> counted, perfdata::Sample* ahead) {
   const auto& events = reader.events().events();
   const bool direct = deferred.empty();
   PendingSample local;
   PendingSample& pending = direct ? batch.samples[batch.size] : local;
   pending.event = counted ? counted->event : *record.event;
-  const perfdata::Attr& attr = events[*record.event].attr;
-  pending.branch_sample_type = attr.branch_sample_type;
+  pending.branch_sample_type = events[*record.event].attr.branch_sample_type;
   pending.raw = record.raw;
   pending.endian = reader.endian();
   pending.deferred_chain.clear();
   pending.awaited_cookie.reset();
   pending.user_end.reset();
-  if (!perfdata::DecodeSample(record.raw, attr, reader.endian(), pending.sample)) {
+  perfdata::Sample& sample = ahead != nullptr         ? *ahead
+                             : delivery.by_portions() ? scratch_sample
+                                                      : pending.sample;
+  if (ahead == nullptr && !Decode(record.raw, *record.event, sample)) {
     counters.Add("analyze.bad_sample");
     return {};
   }
-  perfdata::Sample& sample = pending.sample;
   if (counted) {
     sample.period = counted->count;
     sample.present |= perfdata::kSamplePeriod;
   }
-  if (!sample.Has(perfdata::kSampleTid)) sample.pid = sample.tid = kNoId;
   const session::Thread& thread = session.ThreadOf(sample.pid, sample.tid);
   pending.comm = thread.comm_set ? thread.comm : session.strings().Intern(session.CommOf(thread));
   if (!delivery.Selects(sample, pending.event, pending.comm)) {
     ++result.filtered;
     return {};
   }
-  Locate(pending);
+  Locate(sample, pending);
   pending.awaited_cookie = DeferredCookieOf(sample);
-  if (direct && !pending.awaited_cookie) return Take(pending);
+  const bool waits = !direct || pending.awaited_cookie;
+  pending.is_decoded = !delivery.by_portions() || counted || waits;
+  if (pending.is_decoded && delivery.by_portions()) pending.sample = sample;
+  if (!waits) return Take(pending);
   if (direct) {
     deferred.Push(std::move(pending));
   } else {
@@ -253,24 +283,31 @@ Status Analysis::State::TakeSample(const perfdata::TimedRecord& record,
   return TakeReady(/*at_end=*/false);
 }
 
+// What a sample before it in its place had is mostly right; and as long as somebody holds it, a
+// space does not change.
+void Analysis::State::SetMaps(const session::AddressSpacePtr& space, MapsAtTime& at_time) {
+  if (at_time.space == space) return;
+  at_time = {space, maps.Get(space)};
+}
+
 // Notes all that tells, at this time, where the sample's addresses are.
-void Analysis::State::Locate(PendingSample& pending) {
-  const session::Process& process = session.ProcessOf(pending.sample.pid);
-  pending.user = MapsOf(process.maps);
-  pending.kernel = MapsOf(session.kernel_maps());
+void Analysis::State::Locate(const perfdata::Sample& sample, PendingSample& pending) {
+  const session::Process& process = session.ProcessOf(sample.pid);
+  SetMaps(process.maps, pending.user);
+  SetMaps(session.kernel_maps(), pending.kernel);
   if (pending.raw.cpu_mode() == perfdata::CpuMode::kGuestUser) {
-    pending.guest_user = MapsOf(session.GuestProcessOf(pending.sample.pid).maps);
+    SetMaps(session.GuestProcessOf(sample.pid).maps, pending.guest_user);
   } else {
     pending.guest_user = {};
   }
-  pending.guest_kernel = MapsOf(session.guest_kernel_maps());
+  SetMaps(session.guest_kernel_maps(), pending.guest_kernel);
   pending.jit = jit_codes.Get(session, process.jit_dump);
   if (pending.jit != nullptr) {
     pending.jit_time = jit_codes.TimeInDump(
-        pending.jit->dump, reader.events().events()[pending.event].attr, pending.sample.time);
+        pending.jit->dump, reader.events().events()[pending.event].attr, sample.time);
   }
-  pending.arch = unwind::ArchOf(session.machine(), pending.sample.regs_user.abi);
-  pending.mask = session.MaskOf(process, &pending.sample);
+  pending.arch = unwind::ArchOf(session.machine(), sample.regs_user.abi);
+  pending.mask = session.MaskOf(process, &sample);
 }
 
 void Analysis::State::OnDeferredChain(const perfdata::TimedRecord& record) {
@@ -326,8 +363,18 @@ void Analysis::State::BuildChunk(size_t chunk, size_t worker) {
   std::vector<AnalyzedFrame>& frames = batch.chunks[chunk].frames;
   frames.clear();
   batch.chunks[chunk].unknown.clear();
+  const auto decode = [this](PendingSample& pending) {
+    // It could be once, so it can be again.
+    if (!pending.is_decoded) (void)Decode(pending.raw, pending.event, pending.sample);
+    pending.is_decoded = true;
+  };
+  decode(batch.samples[first]);
   for (size_t i = first; i < last; ++i) {
-    if (i + 1 < last) builders[worker]->Prefetch(batch.samples[i + 1]);
+    if (i + 2 < last) builders[worker]->PrefetchRecord(batch.samples[i + 2]);
+    if (i + 1 < last) {
+      decode(batch.samples[i + 1]);
+      builders[worker]->Prefetch(batch.samples[i + 1]);
+    }
     builders[worker]->Build(batch.samples[i], frames);
     if (delivery.finds_symbols()) delivery.FindSymbols(batch, chunk, i);
   }

@@ -54,6 +54,18 @@ std::optional<uint64_t> DeferredCookieOf(const perfdata::Sample& sample) {
   return std::nullopt;
 }
 
+// The fields up to the registers, and the size of the stack behind it.
+void ChainBuilder::PrefetchRecord(const PendingSample& pending) {
+  if (pending.is_decoded) return;
+  constexpr size_t kLine = 64;
+  constexpr size_t kFirstBytes = 320;
+  const ByteView bytes = pending.raw.bytes;
+  for (size_t at = 0; at < std::min(bytes.size(), kFirstBytes); at += kLine) {
+    __builtin_prefetch(bytes.data() + at);
+  }
+  if (!bytes.empty()) __builtin_prefetch(bytes.data() + bytes.size() - 1);
+}
+
 void ChainBuilder::Prefetch(const PendingSample& pending) const {
   if (!WillUnwind(pending)) return;
   const auto sp = pending.sample.regs_user.Get(unwind::StackPointerOf(pending.arch));

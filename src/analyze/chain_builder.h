@@ -25,6 +25,7 @@ struct MapsAtTime {
 struct PendingSample {
   perfdata::RawRecord raw;  // what `sample` points into
   perfdata::Sample sample;
+  bool is_decoded = false;  // `sample` is what `raw` says
   uint32_t event = 0;
   uint64_t branch_sample_type = 0;  // of its event
   StringInterner::Id comm = 0;
@@ -64,6 +65,8 @@ class ChainBuilder {
   // mostly differs in its innermost frames only. So `out` has the frames of earlier calls, as they
   // were made, or is empty.
   void Build(PendingSample& pending, std::vector<AnalyzedFrame>& out);
+  // Starts the loads that decoding the sample will need.
+  static void PrefetchRecord(const PendingSample& pending);
   // Starts the loads that Build will need.
   void Prefetch(const PendingSample& pending) const;
 

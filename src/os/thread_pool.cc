@@ -62,15 +62,29 @@ class ThreadPool : public BackgroundExecutor {
       count_ = count;
       next_.store(0, std::memory_order_relaxed);
       busy_ = threads_.size();
-      ++round_;
+      round_.store(round_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     }
     start_.notify_all();
   }
   void End() {
     TakeIndexes(*work_, count_, 0);
+    WaitAwake([this] { return busy_.load(std::memory_order_acquire) == 0; });
     std::unique_lock lock(mutex_);
     done_.wait(lock, [this] { return busy_ == 0; });
     work_ = nullptr;
+  }
+  // Falling asleep and being woken takes tens of microseconds, in virtual machines more: so long
+  // what may soon be there is waited for awake.
+  template <typename Condition>
+  static void WaitAwake(Condition condition) {
+    constexpr int kTries = 1000;
+    for (int i = 0; i < kTries && !condition(); ++i) {
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#elif defined(__aarch64__)
+      asm volatile("yield");
+#endif
+    }
   }
   void TakeIndexes(const std::function<void(size_t, size_t)>& work, size_t count, size_t worker) {
     for (size_t i = next_.fetch_add(1); i < count; i = next_.fetch_add(1)) work(i, worker);
@@ -80,6 +94,9 @@ class ThreadPool : public BackgroundExecutor {
     uint64_t seen = 0;
     std::unique_lock lock(mutex_);
     while (true) {
+      lock.unlock();
+      WaitAwake([&] { return round_.load(std::memory_order_acquire) != seen; });
+      lock.lock();
       start_.wait(lock, [&] { return stopping_ || round_ != seen; });
       if (stopping_) return;
       seen = round_;
@@ -99,8 +116,8 @@ class ThreadPool : public BackgroundExecutor {
   std::function<void(size_t, size_t)> started_;                // by Start
   size_t count_ = 0;
   std::atomic<size_t> next_ = 0;
-  size_t busy_ = 0;     // threads that have not finished this round
-  uint64_t round_ = 0;  // counts the calls of ParallelFor
+  std::atomic<size_t> busy_ = 0;     // threads that have not finished this round
+  std::atomic<uint64_t> round_ = 0;  // counts the calls of ParallelFor
   bool stopping_ = false;
 };
 
