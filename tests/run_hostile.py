@@ -90,6 +90,8 @@ def main():
             # A stripped program has no names of its own.
             own = ["malloc@libc", "free@libc", "*sleep@libc"] if link == "stripped" else ["."]
             patterns = [f"--pattern={p}" for p in own + ALSO.get(name, [])]
+            if name == "execs":
+                patterns.append("--follow")
             result = None
             # On a busy machine the program may be over before it is attached to.
             for seconds in (options.seconds, 4 * options.seconds):

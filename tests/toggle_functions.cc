@@ -1,5 +1,5 @@
 // Runs a program, and patches and unpatches its functions while it runs.
-//   toggle_functions [--toggles=N] [--pattern=P]… --trace=DIR -- PROGRAM ARGUMENTS…
+//   toggle_functions [--toggles=N] [--pattern=P]… [--follow] --trace=DIR -- PROGRAM ARGUMENTS…
 // Without --toggles (or with 0) it starts the program patched, and leaves it so to its end.
 // Fails if the program does, if the process is not left as it was found, or if the trace is damaged
 // or holds more calls of a function than the program says it made ("calls FUNCTION N" on its
@@ -40,6 +40,7 @@ constexpr auto kBetweenLooks = std::chrono::milliseconds(10);
 struct Options {
   uint64_t toggles = 0;
   std::vector<std::string> patterns;
+  bool follow = false;
   std::string trace;
   std::vector<std::string> command;
 };
@@ -212,6 +213,7 @@ int Toggle(const Options& options, Executor& executor) {
 int TraceFromStart(const Options& options, Executor& executor) {
   tracer::TraceOptions wanted = WantedOf(options);
   wanted.command = options.command;
+  wanted.follow = options.follow;
   auto session = [&] {
     const StdoutToFile redirected(OutputPath(options));
     return TraceSession::Begin(std::move(wanted), executor);
@@ -242,6 +244,7 @@ int Main(int argc, char** argv) {
     };
     if (const auto text = value("--toggles="); !text.empty()) options.toggles = std::stoull(text);
     if (const auto text = value("--pattern="); !text.empty()) options.patterns.push_back(text);
+    if (argument == "--follow") options.follow = true;
     if (const auto text = value("--trace="); !text.empty()) options.trace = text;
   }
   options.command.assign(argv + std::min(i + 1, argc), argv + argc);

@@ -19,8 +19,9 @@ enum class Routine : uint8_t {
   kAfterCatch,
   kLibraries,
   kBeforeEnd,
+  kBeforeExec,
 };
-constexpr size_t kRoutines = 7;
+constexpr size_t kRoutines = 8;
 static_assert(kRoutines * sizeof(uint64_t) <= kRoomHeaderSize);
 
 // lea rsp, [rsp + displacement]: adds without changing the flags.
@@ -106,6 +107,9 @@ void PutHead(StubWriter& writer, StubKind kind, const patch::Site& site) {
     case StubKind::kBeforeEnd:
       writer.PutCall(Routine::kBeforeEnd);
       return;
+    case StubKind::kBeforeExec:
+      writer.PutCall(Routine::kBeforeExec);
+      return;
   }
 }
 
@@ -131,7 +135,8 @@ std::array<uint8_t, kRoomHeaderSize> MakeRoomHeader(Avma agent, Entering enterin
       header.before_unwind,
       header.after_catch,
       header.libraries,
-      header.before_end};
+      header.before_end,
+      header.before_exec};
   for (size_t i = 0; i < kRoutines; ++i) {
     x86::PutLittleEndian(bytes, i * sizeof(uint64_t), agent.value + offsets[i]);
   }
@@ -148,6 +153,7 @@ size_t StubHeadLength(StubKind kind) {
     case StubKind::kAfterCatch:
     case StubKind::kLibraries:
     case StubKind::kBeforeEnd:
+    case StubKind::kBeforeExec:
       break;
   }
   return kIndirectCallLength;
@@ -174,6 +180,7 @@ Avma ReturnPoint(StubKind kind, Avma stub) {
     case StubKind::kAfterCatch:
     case StubKind::kLibraries:
     case StubKind::kBeforeEnd:
+    case StubKind::kBeforeExec:
       break;
   }
   return Avma(0);

@@ -34,7 +34,8 @@ enum class StubKind : uint8_t {
   kBeforeUnwind,  // of functions that walk the stack: puts true return addresses back first
   kAfterCatch,    // of __cxa_begin_catch: what lies below was left; hijacks the rest again
   kLibraries,     // of what the dynamic linker calls when it has changed what is loaded
-  kBeforeEnd,     // of functions that end the program or make it another: tells of open calls
+  kBeforeEnd,     // of functions that end the program: tells of open calls
+  kBeforeExec,    // of functions that make it another: the same, and the tracer may follow
 };
 
 // The bytes before `body`, where the copy of the site's original begins.
@@ -53,8 +54,8 @@ enum class StubKind : uint8_t {
 //   pass   lea rsp, [rsp+8]
 //   body
 //
-// The others do not record: call [before_unwind], [after_catch], [libraries] or
-// [before_end], then body.
+// The others do not record: call [before_unwind], [after_catch], [libraries],
+// [before_end] or [before_exec], then body.
 //
 // A function that returns twice must have no stub of the first two kinds: setjmp, getcontext,
 // vfork. (Where it has one all the same, its second return finds its way as long as the thread has

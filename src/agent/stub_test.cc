@@ -123,6 +123,7 @@ TEST(StubTest, RoomBeginsWithTheRoutines) {
   EXPECT_EQ(at(4), header.after_catch);
   EXPECT_EQ(at(5), header.libraries);
   EXPECT_EQ(at(6), header.before_end);
+  EXPECT_EQ(at(7), header.before_exec);
   for (const uint32_t offset : {header.trap, header.trap_return, header.leave}) {
     EXPECT_GT(offset, sizeof(header));
     EXPECT_LT(offset, AgentCode().size());

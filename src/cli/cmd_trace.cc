@@ -160,6 +160,9 @@ void TraceCommand::AddOptions(CLI::App& app) {
                  "loads one waits for that, or goes on, and first calls may be missed (later)")
       ->check(CLI::IsMember({"wait", "later"}))
       ->capture_default_str();
+  app.add_flag("--follow", options_.follow,
+               "Where the process executes another program, trace that too, by the same patterns "
+               "and from before its main()");
   app.add_option("-z,--compression-level", options_.level, "How hard to compress, 0 to 22")
       ->type_name("LEVEL")
       ->check(WholeNumber(0, 22))
@@ -357,8 +360,12 @@ int TraceCommand::Report(const TraceSummary& summary, const GlobalOptions& globa
       Print(stderr, "  {} patched late: a thread was inside\n",
             Plural(summary.patched.deferred, "function"));
     }
+    if (summary.executed != 0) {
+      Print(stderr, "  followed into {}\n", Plural(summary.executed, "program"));
+    }
     if (summary.end == TraceEnd::kExecuted) {
-      Print(stderr, "  the process has executed another program, which is not traced\n");
+      Print(stderr, "  the process has executed another program, which is not traced{}\n",
+            summary.not_followed ? ": " + summary.not_followed->message : "; see --follow");
     }
     if (goes_on && summary.detached && summary.modified == 0) {
       Print(stderr, "  detached: every byte is as it was, {} put back\n",

@@ -38,10 +38,57 @@ long Ptrace(int request, uint32_t tid, uint64_t address, uint64_t data) {
                 reinterpret_cast<void*>(data));    // NOLINT(performance-no-int-to-ptr)
 }
 
+}  // namespace
+
 // One run of the child, all of it on one thread, that of its tracer.
 class EntryRun {
  public:
   explicit EntryRun(uint32_t pid) : pid_(pid) {}
+  // Of a process that is not a child of ours: what fails leaves it as it is.
+  EntryRun(uint32_t pid, uint32_t tid) : pid_(pid), tid_(tid), is_child_(false) {}
+
+  // Takes hold of the thread that is about to execute a program, and lets it go on.
+  Status SeizeExecuting() {
+    if (Ptrace(PTRACE_SEIZE, tid_, 0, PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD) != 0 ||
+        Ptrace(PTRACE_INTERRUPT, tid_, 0, 0) != 0) {
+      return Fail(ErrnoError(errno, fmt::format("thread {} cannot be followed", tid_)));
+    }
+    TRY_ASSIGN(const bool stopped, AwaitStopOf(tid_));
+    if (!stopped) return Fail(ErrorKind::kNotFound, "the thread has ended");
+    return LetThreadGoOn(tid_, PTRACE_SYSCALL);
+  }
+  // Whether it has executed a program; else it has been let go.
+  Result<bool> ToExec() {
+    bool executes = false;
+    while (true) {
+      // The thread that executes takes the place of the first one.
+      const bool is_first = tid_ == pid_;
+      TRY_ASSIGN(bool stopped, AwaitStopOf(tid_));
+      if (!stopped && !is_first) {
+        tid_ = pid_;
+        TRY_ASSIGN(stopped, AwaitStopOf(tid_));
+      }
+      if (!stopped) return Fail(ErrorKind::kNotFound, "the thread has ended");
+      if (event_ == PTRACE_EVENT_EXEC) {
+        tid_ = pid_;
+        return true;
+      }
+      if (at_system_call_) {
+        TRY_ASSIGN(const user_regs_struct regs, Registers());
+        const bool is_exec = regs.orig_rax == SYS_execve || regs.orig_rax == SYS_execveat;
+        if (executes && is_exec) {
+          (void)Ptrace(PTRACE_DETACH, tid_, 0, 0);
+          return false;
+        }
+        executes = is_exec;
+      }
+      TRY(LetThreadGoOn(tid_, PTRACE_SYSCALL));
+    }
+  }
+  Result<HeldEntry> ToEntryOfExecuted() {
+    TRY(OpenMemory());
+    return ToEntryOfProgram();
+  }
 
   Status Seize() {
     if (Ptrace(PTRACE_SEIZE, pid_, 0,
@@ -57,15 +104,54 @@ class EntryRun {
     do {
       TRY(Next(0));
     } while (event_ != PTRACE_EVENT_EXEC);
+    TRY(OpenMemory());
+    return ToEntryOfProgram();
+  }
+
+ private:
+  Status OpenMemory() {
     memory_ = Fd(open(fmt::format("/proc/{}/mem", pid_).c_str(), O_RDWR | O_CLOEXEC));
     if (!memory_.valid()) return Fail(ErrnoError(errno, "cannot open the command's memory"));
+    return {};
+  }
+  Result<HeldEntry> ToEntryOfProgram() {
     TRY(ReadAuxv());
     TRY(ToBreakpoint());
     if (base_ == 0) TRY(ToThreadPointer());
     return Hold();
   }
 
- private:
+  // Waits for a stop of `tid`; false if there is no such thread any more. Never reaps: the end of
+  // a child is for who waits for it.
+  Result<bool> AwaitStopOf(uint32_t tid) {
+    constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 100'000};
+    while (true) {
+      siginfo_t info = {};
+      const int waited = waitid(P_PID, tid, &info, WSTOPPED | WNOHANG | WNOWAIT | __WALL);
+      if (waited != 0 && errno != EINTR) return false;
+      if (waited == 0 && info.si_pid != 0) break;
+      nanosleep(&kPause, nullptr);
+      if (access(fmt::format("/proc/{}/task/{}", pid_, tid).c_str(), F_OK) != 0) return false;
+    }
+    int status = 0;
+    if (waitpid(static_cast<pid_t>(tid), &status, WNOHANG | __WALL) != static_cast<pid_t>(tid)) {
+      return false;
+    }
+    TakeStop(status);
+    return true;
+  }
+  void TakeStop(int status) {
+    event_ = status >> 16;
+    signal_ = WSTOPSIG(status);
+    at_system_call_ = event_ == 0 && signal_ == (SIGTRAP | 0x80);
+  }
+  // With the signal that it stopped for, if it did.
+  Status LetThreadGoOn(uint32_t tid, int request) const {
+    const int signal = event_ == 0 && !at_system_call_ ? signal_ : 0;
+    if (Ptrace(request, tid, 0, static_cast<uint64_t>(signal)) == 0) return {};
+    return Fail(ErrnoError(errno, "the thread cannot be let go on"));
+  }
+
   // Lets it go on by `request` (0: as it is) and waits for a stop that is not a signal's, which it
   // gets.
   Status Next(int request) {
@@ -89,9 +175,7 @@ class EntryRun {
         if (waited > 0) waited = waitpid(static_cast<pid_t>(pid_), &status, __WALL);
       } while (waited < 0 && errno == EINTR);
       if (waited < 0) return Fail(ErrnoError(errno, "the command cannot be waited for"));
-      event_ = status >> 16;
-      signal_ = WSTOPSIG(status);
-      at_system_call_ = event_ == 0 && signal_ == (SIGTRAP | 0x80);
+      TakeStop(status);
       signal = 0;
       if (event_ == PTRACE_EVENT_STOP) continue;  // the seizing itself, SIGCONT, SIGSTOP
       if (event_ != 0 || at_system_call_) return {};
@@ -109,7 +193,7 @@ class EntryRun {
   Result<user_regs_struct> Registers() const {
     user_regs_struct regs = {};
     iovec bytes = {&regs, sizeof(regs)};
-    if (Ptrace(PTRACE_GETREGSET, pid_, NT_PRSTATUS, reinterpret_cast<uint64_t>(&bytes)) != 0) {
+    if (Ptrace(PTRACE_GETREGSET, tid_, NT_PRSTATUS, reinterpret_cast<uint64_t>(&bytes)) != 0) {
       return Fail(ErrnoError(errno, "cannot read the command's registers"));
     }
     if (bytes.iov_len != sizeof(regs)) {
@@ -188,7 +272,7 @@ class EntryRun {
       if (is_set && entered.orig_rax != SYS_arch_prctl) break;  // a library that asks for none
     }
     if (is_set) return {};
-    (void)kill(static_cast<pid_t>(pid_), SIGKILL);
+    if (is_child_) (void)kill(static_cast<pid_t>(pid_), SIGKILL);
     return Fail(Error(ErrorKind::kUnsupported,
                       "the command is a static program that sets no thread pointer (fs), which the "
                       "agent knows threads by")
@@ -225,13 +309,32 @@ class EntryRun {
   }
 
   uint32_t pid_;
+  uint32_t tid_ = pid_;
+  bool is_child_ = true;
   Fd memory_;
   uint64_t entry_ = 0, base_ = 0;
   int event_ = 0, signal_ = 0;
   bool at_system_call_ = false;
 };
 
-}  // namespace
+ExecFollower::ExecFollower(uint32_t pid, uint32_t tid)
+    : run_(std::make_unique<EntryRun>(pid, tid)) {}
+ExecFollower::~ExecFollower() = default;
+
+Result<std::unique_ptr<ExecFollower>> ExecFollower::Begin(uint32_t pid, uint32_t tid) {
+  std::unique_ptr<ExecFollower> follower(new ExecFollower(pid, tid));
+  TRY(follower->tracer_.Run([&] { return follower->run_->SeizeExecuting(); }));
+  return follower;
+}
+
+Result<std::optional<HeldEntry>> ExecFollower::Await() {
+  return tracer_.Run([&]() -> Result<std::optional<HeldEntry>> {
+    TRY_ASSIGN(const bool executed, run_->ToExec());
+    if (!executed) return std::nullopt;
+    TRY_ASSIGN(const HeldEntry held, run_->ToEntryOfExecuted());
+    return held;
+  });
+}
 
 Result<HeldEntry> StartToEntry(ChildProcess& child) {
   OwnThread tracer;
@@ -242,6 +345,14 @@ Result<HeldEntry> StartToEntry(ChildProcess& child) {
 }
 
 #else
+
+class EntryRun {};
+ExecFollower::ExecFollower(uint32_t, uint32_t) {}
+ExecFollower::~ExecFollower() = default;
+Result<std::unique_ptr<ExecFollower>> ExecFollower::Begin(uint32_t, uint32_t) {
+  return Fail(ErrorKind::kUnsupported, "only x86-64 programs can be traced");
+}
+Result<std::optional<HeldEntry>> ExecFollower::Await() { return std::nullopt; }
 
 Result<HeldEntry> StartToEntry(ChildProcess&) {
   return Fail(ErrorKind::kUnsupported, "only x86-64 programs can be traced");

@@ -3,11 +3,13 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "base/address.h"
 #include "base/error.h"
 #include "os/child_process.h"
+#include "os/own_thread.h"
 
 namespace stackreel::os {
 
@@ -27,5 +29,26 @@ struct HeldEntry {
 // there; its exit code is the child's. kUnsupported: it is no 64-bit x86 program, or a static one
 // that sets no thread pointer; it is killed then.
 Result<HeldEntry> StartToEntry(ChildProcess& child);
+
+class EntryRun;
+
+// A process that is about to execute another program, followed to the entry of that.
+class ExecFollower {
+ public:
+  // Takes hold of the thread that will call execve(2) next, and lets it go on. Errors are those of
+  // ptrace(2).
+  static Result<std::unique_ptr<ExecFollower>> Begin(uint32_t pid, uint32_t tid);
+  ~ExecFollower();
+  ExecFollower(const ExecFollower&) = delete;
+  ExecFollower& operator=(const ExecFollower&) = delete;
+  // Waits until the program is held at its entry, as StartToEntry leaves it; nothing: execve
+  // failed, and the thread goes on. kUnsupported: the program runs, but cannot be held.
+  Result<std::optional<HeldEntry>> Await();
+
+ private:
+  ExecFollower(uint32_t pid, uint32_t tid);
+  std::unique_ptr<EntryRun> run_;
+  OwnThread tracer_;
+};
 
 }  // namespace stackreel::os

@@ -22,7 +22,7 @@
 namespace stackreel::tracedata {
 
 inline constexpr uint64_t kAgentMagic = 0x31746e6761727473;  // "stragnt1"
-inline constexpr uint32_t kAgentVersion = 8;
+inline constexpr uint32_t kAgentVersion = 9;
 
 inline constexpr uint64_t kAgentCodeSize = 64 << 10;
 
@@ -150,7 +150,10 @@ struct AgentControl {
   std::atomic<uint32_t> no_text_reads = 0;
   // 1: the tracer answers who asks.
   std::atomic<uint32_t> answers = 0;
-  uint64_t reserved[18] = {};
+  // 1: the tracer wants to know who executes another program, before he does.
+  std::atomic<uint32_t> follow = 0;
+  std::atomic<uint32_t> executing_tid = 0;  // of who asks for that, as he sees himself
+  uint64_t reserved[17] = {};
 };
 static_assert(sizeof(AgentControl) <= 4096);
 inline constexpr uint64_t kControlSize = 4096;
@@ -241,7 +244,8 @@ struct AgentCodeHeader {
   // Of the first two, what is called where functions have actions.
   uint32_t enter_acting = 0;
   uint32_t enter_framed_acting = 0;
-  uint32_t before_end = 0;  // the program ends, or becomes another
+  uint32_t before_end = 0;   // the program ends
+  uint32_t before_exec = 0;  // or becomes another
 };
 
 }  // namespace stackreel::tracedata

@@ -55,9 +55,20 @@ void ForEachEvent(ByteView bytes, Each each) {
 
 }  // namespace
 
-ChunkCollector::ChunkCollector(Pool& pool, TraceOutput& output, uint32_t pid)
+CollectedCounts& CollectedCounts::operator+=(const CollectedCounts& other) {
+  chunks += other.chunks;
+  bytes += other.bytes;
+  calls += other.calls;
+  entries += other.entries;
+  for (size_t i = 0; i < lost.size(); ++i) lost[i] += other.lost[i];
+  threads += other.threads;
+  return *this;
+}
+
+ChunkCollector::ChunkCollector(Pool& pool, TraceOutput& output, uint32_t pid, uint32_t first_thread)
     : pool_(pool), output_(output), pid_(pid), asked_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   processes_.emplace(pid, 0);
+  next_index_ = first_thread;
 }
 
 ChunkCollector::~ChunkCollector() { (void)Stop(); }

@@ -28,12 +28,15 @@ struct CollectedCounts {
   uint64_t entries = 0;  // of calls that were open at the end of a chunk
   std::array<uint64_t, tracedata::kLossReasons> lost = {};
   uint64_t threads = 0;
+
+  CollectedCounts& operator+=(const CollectedCounts& other);
 };
 
 class ChunkCollector {
  public:
-  // `pid` is the traced process; processes that it forks are told of as they appear.
-  ChunkCollector(Pool& pool, TraceOutput& output, uint32_t pid);
+  // `pid` is the traced process; processes that it forks are told of as they appear. Threads get
+  // numbers from `first_thread` on.
+  ChunkCollector(Pool& pool, TraceOutput& output, uint32_t pid, uint32_t first_thread = 0);
   ~ChunkCollector();
   ChunkCollector(const ChunkCollector&) = delete;
   ChunkCollector& operator=(const ChunkCollector&) = delete;
@@ -52,6 +55,8 @@ class ChunkCollector {
 
   // Can be read from (8 bytes, which make it silent again) when the program waits for an answer.
   [[nodiscard]] int asked_fd() const { return asked_fd_.get(); }
+  // The number of the next thread. Not while it collects.
+  [[nodiscard]] uint32_t next_thread() const { return next_index_; }
   [[nodiscard]] CollectedCounts counts() const;
   // What went wrong on the thread: the trace is then complete up to there.
   [[nodiscard]] Status status() const;

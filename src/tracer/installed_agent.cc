@@ -295,6 +295,7 @@ Result<std::unique_ptr<InstalledAgent>> InstalledAgent::Install(Target& target,
   control.fork_mark_set = 1;
   control.on_full = options.on_full;
   control.answers = 1;
+  control.follow = options.follow ? 1 : 0;
   control.await_libraries = options.await_libraries ? 1 : 0;
   control.pool = place.pool().value;
   control.directory = place.directory().value;

@@ -76,6 +76,8 @@ class InstalledAgent {
     tracedata::OnFull on_full = tracedata::OnFull::kBlock;
     // Whether a thread that loads libraries waits for Pool::Answer.
     bool await_libraries = true;
+    // Whether AgentControl::executing_tid is told.
+    bool follow = false;
   };
   // Puts the agent into a target that is held. An agent that was left there by a tracer that has
   // detached is used again. Refused: threads whose fs:0 is not their thread pointer (Go, a static

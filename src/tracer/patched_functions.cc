@@ -28,10 +28,12 @@ constexpr std::array kStackWalkers = std::to_array<std::string_view>(
 constexpr const char* kNeeded = "tracing itself needs it patched";
 constexpr std::string_view kBeginCatch = "__cxa_begin_catch";
 // Behind which what a thread has open cannot be asked for any more.
-constexpr std::array kLastCalls =
-    std::to_array<std::string_view>({"_exit", "_Exit", "abort", "execve", "execveat", "fexecve"});
+constexpr std::array kLastCalls = std::to_array<std::string_view>({"_exit", "_Exit", "abort"});
+constexpr std::array kExecutingCalls =
+    std::to_array<std::string_view>({"execve", "execveat", "fexecve"});
 // Of one module, __cxa_begin_catch and the dynamic linker's among them.
-constexpr size_t kMostNeeded = kStackWalkers.size() + kLastCalls.size() + 2;
+constexpr size_t kMostNeeded =
+    kStackWalkers.size() + kLastCalls.size() + kExecutingCalls.size() + 2;
 // Who has them.
 constexpr std::array kModulesOfNeeded =
     std::to_array<std::string_view>({"libgcc_s", "libc", "libstdc++", "libunwind", "libc++abi"});
@@ -56,6 +58,9 @@ std::optional<agent::StubKind> NeededKind(const ModuleFunction& function) {
     }
     if (std::ranges::find(kLastCalls, name) != kLastCalls.end()) {
       return agent::StubKind::kBeforeEnd;
+    }
+    if (std::ranges::find(kExecutingCalls, name) != kExecutingCalls.end()) {
+      return agent::StubKind::kBeforeExec;
     }
     return std::nullopt;
   };
@@ -129,7 +134,8 @@ PatchedFunctions::PatchedFunctions(Target& target, FactSink facts, FunctionNumbe
   plan_options_.allow_trap = false;
 }
 
-void PatchedFunctions::UseAgent(const AgentPlace& agent) {
+void PatchedFunctions::UseAgent(const AgentPlace& agent, bool always_needed) {
+  always_needed_ = always_needed;
   agent_ = agent;
   rooms_.emplace(target_, agent.code);
   process_.emplace(target_, agent);
@@ -188,8 +194,8 @@ Status PatchedFunctions::CheckMatches(std::span<const PatternChoice> patterns,
   return {};
 }
 
-Result<PatchedFunctions::Choices> PatchedFunctions::Choose(
-    std::span<const PatternChoice> patterns) {
+Result<PatchedFunctions::Choices> PatchedFunctions::Choose(std::span<const PatternChoice> patterns,
+                                                           bool each_must_match) {
   std::vector<size_t> matches(patterns.size());
   Choices choices;
   for (size_t m = 0; m < modules_.size(); ++m) {
@@ -218,7 +224,7 @@ Result<PatchedFunctions::Choices> PatchedFunctions::Choose(
       }
     }
   }
-  TRY(CheckMatches(patterns, matches));
+  if (each_must_match) TRY(CheckMatches(patterns, matches));
   return choices;
 }
 
@@ -476,10 +482,10 @@ Status PatchedFunctions::CheckValues(const FunctionList& functions) const {
   return {};
 }
 
-Status PatchedFunctions::Check(std::span<const PatternChoice> patterns) {
+Status PatchedFunctions::Check(std::span<const PatternChoice> patterns, bool each_must_match) {
   TRY(ReadModules());
   ReadModulesOfNeeded();
-  TRY_ASSIGN(const Choices choices, Choose(patterns));
+  TRY_ASSIGN(const Choices choices, Choose(patterns, each_must_match));
   expected_.clear();
   for (size_t m = 0; m < modules_.size(); ++m) {
     if (MayHaveNeeded(modules_[m])) expected_[m] = kMostNeeded;
@@ -499,7 +505,7 @@ Status PatchedFunctions::Reserve() {
 }
 
 Status PatchedFunctions::Prepare(std::span<const PatternChoice> patterns) {
-  TRY_ASSIGN(const Choices choices, Choose(patterns));
+  TRY_ASSIGN(const Choices choices, Choose(patterns, /*each_must_match=*/false));
   if (choices.patch.empty()) return {};
   TRY(Plan(choices.patch));
   return {};
@@ -507,12 +513,25 @@ Status PatchedFunctions::Prepare(std::span<const PatternChoice> patterns) {
 
 Result<PatchCounts> PatchedFunctions::Apply(std::span<const PatternChoice> patterns) {
   TRY(FollowLibraries());
-  TRY_ASSIGN(const Choices choices, Choose(patterns));
+  TRY_ASSIGN(const Choices choices, Choose(patterns, /*each_must_match=*/true));
+  return ApplyChosen(patterns, choices);
+}
+
+Result<PatchCounts> PatchedFunctions::TakeOver(std::span<const PatternChoice> patterns) {
+  TRY(FollowLibraries());
+  TRY_ASSIGN(const Choices choices, Choose(patterns, /*each_must_match=*/false));
+  return ApplyChosen(patterns, choices);
+}
+
+Result<PatchCounts> PatchedFunctions::ApplyChosen(std::span<const PatternChoice> patterns,
+                                                  const Choices& choices) {
   PatchCounts counts;
   counts.matched = choices.patch.size() + choices.unpatch.size();
   TRY(Unpatch(choices.unpatch, counts));
   KeepInForce(patterns);
-  if (!choices.patch.empty() || !Awaited().empty()) TRY(Patch(choices.patch, counts));
+  if (!choices.patch.empty() || !Awaited().empty() || always_needed_) {
+    TRY(Patch(choices.patch, counts));
+  }
   if (counts.error.empty()) fresh_.clear();
   return counts;
 }

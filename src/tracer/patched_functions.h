@@ -56,12 +56,13 @@ class PatchedFunctions {
   PatchedFunctions(Target& target, FactSink facts, FunctionNumbers& numbers, Executor& executor);
   // What is recorded of the calls, beside their times; before anything else. It must outlive this.
   void UseValues(FunctionValues& values) { values_ = &values; }
-  // Once, before anything is patched.
-  void UseAgent(const AgentPlace& agent);
+  // Once, before anything is patched. With `always_needed`, functions that tracing itself needs are
+  // patched even if no other is.
+  void UseAgent(const AgentPlace& agent, bool always_needed = false);
 
   // Whether each pattern matches something; an error as Apply gives it. Reads all code that will be
   // needed.
-  Status Check(std::span<const PatternChoice> patterns);
+  Status Check(std::span<const PatternChoice> patterns, bool each_must_match = true);
   // Takes the memory in the target that patching what Check() has looked at needs. While the target
   // is held anyway, so that it need not be held once more.
   Status Reserve();
@@ -73,6 +74,9 @@ class PatchedFunctions {
   // mapped waits for it, where there is a dynamic linker. They stay in force: what is loaded later
   // is patched as they say, the last that matches deciding.
   Result<PatchCounts> Apply(std::span<const PatternChoice> patterns);
+  // The same for patterns of another program: those that match nothing here stay in force.
+  Result<PatchCounts> TakeOver(std::span<const PatternChoice> patterns);
+  [[nodiscard]] std::span<const PatternChoice> in_force() const { return in_force_; }
   // Sees to what was loaded and unloaded since the last look. Sites of what is not mapped any more
   // are forgotten: whatever is mapped there next is not written to.
   Result<PatchCounts> FollowLibraries();
@@ -125,7 +129,8 @@ class PatchedFunctions {
   [[nodiscard]] bool MayComeLater(const FunctionPattern& pattern) const;
   FunctionList ChooseInFresh();
   Status AddLinkerStub(Wishes& wishes);
-  Result<Choices> Choose(std::span<const PatternChoice> patterns);
+  Result<Choices> Choose(std::span<const PatternChoice> patterns, bool each_must_match);
+  Result<PatchCounts> ApplyChosen(std::span<const PatternChoice> patterns, const Choices& choices);
   Status CheckMatches(std::span<const PatternChoice> patterns, const std::vector<size_t>& matches);
   [[nodiscard]] Error NothingMatches(const PatternChoice& choice) const;
   enum class Values : uint8_t { kNone, kAsAsked };
@@ -158,6 +163,7 @@ class PatchedFunctions {
   std::optional<TargetProcess> process_;
   PlanOptions plan_options_;
   AgentPlace agent_;
+  bool always_needed_ = false;
   std::vector<TargetModule> modules_;
   std::set<size_t> fresh_;  // modules that no pattern has been compared with since they were mapped
   std::vector<PatternChoice> in_force_;

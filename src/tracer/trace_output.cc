@@ -80,6 +80,14 @@ Status TraceOutput::Flush() {
   return writer_.Flush();
 }
 
+void TraceOutput::Discard() {
+  std::error_code error;
+  for (const char* name : {tracedata::kCallsFile, tracedata::kFactsFile}) {
+    fs::remove(fs::path(directory_) / name, error);
+  }
+  fs::remove(directory_, error);
+}
+
 uint64_t TraceOutput::bytes() const {
   uint64_t bytes = 0;
   for (const char* name : {tracedata::kCallsFile, tracedata::kFactsFile}) {

@@ -24,6 +24,8 @@ class TraceOutput {
   Status Add(const tracedata::TraceFact& fact);
   Status Add(const tracedata::TraceChunk& chunk);
   Status Flush();
+  // Removes it: for a trace that could not begin.
+  void Discard();
   // Of both files, as they are on the disk.
   [[nodiscard]] uint64_t bytes() const;
 

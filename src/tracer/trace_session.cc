@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <future>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -36,32 +38,55 @@ constexpr int kLookShare = 20;
 constexpr auto kEndPatience = 1000ms;
 // The same for a program that is at its very start when it is attached to.
 constexpr int kStartTries = 50;
+// How often a process is attached to that becomes another program meanwhile.
+constexpr int kBeginTries = 20;
 constexpr auto kStartPause = 2ms;
 
 }  // namespace
 
 Result<std::unique_ptr<TraceSession>> TraceSession::Begin(TraceOptions options,
                                                           Executor& executor) {
-  std::unique_ptr<TraceSession> session(new TraceSession(std::move(options)));
-  Status begun = session->Open(executor);
-  if (begun) begun = session->Prepare();
-  if (begun) return session;
-  // What failed then is only a consequence.
-  if (const char* how = session->EndedMeanwhile()) {
-    begun = Fail(ErrorKind::kNotFound,
-                 fmt::format("process {} {} while it was being prepared for tracing",
-                             session->target_->pid(), how));
+  for (int i = 1; true; ++i) {
+    std::unique_ptr<TraceSession> session(new TraceSession(std::move(options)));
+    session->executor_ = &executor;
+    Status begun = session->Open();
+    if (begun) begun = session->Prepare();
+    if (begun) return session;
+    // What failed then is only a consequence.
+    const auto end = session->EndedMeanwhile();
+    const uint32_t pid = session->target_ == nullptr ? 0 : session->pid();
+    session->GiveUp();
+    // A process that has become another program meanwhile is attached to as that.
+    if (end == TraceEnd::kExecuted && session->child_ == nullptr && i < kBeginTries) {
+      options = std::move(session->options_);
+      continue;
+    }
+    if (end) {
+      const bool executed = end == TraceEnd::kExecuted;
+      begun = Fail(ErrorKind::kNotFound,
+                   fmt::format("process {} {} while it was being prepared for tracing", pid,
+                               executed ? "executed another program" : "ended"));
+    }
+    return Fail(std::move(begun.error()));
   }
-  if (session->child_ != nullptr) {
-    session->child_->Signal(SIGKILL);
-    session->child_->Wait(/*block=*/true);
-    session->finished_ = true;
+}
+
+// What was begun is of no use: it is undone, and a command is ended.
+void TraceSession::GiveUp() {
+  if (child_ != nullptr) {
+    child_->Signal(SIGKILL);
+    child_->Wait(/*block=*/true);
+  } else if (target_ != nullptr) {
+    UntoldCalls open;
+    (void)Leave(open);
   }
-  return Fail(std::move(begun.error()));
+  if (collector_ != nullptr) (void)collector_->Stop();
+  if (output_ != nullptr) output_->Discard();
+  finished_ = true;
 }
 
 // What can be refused without touching the process.
-Status TraceSession::Open(Executor& executor) {
+Status TraceSession::Open() {
   if (options_.pid == 0) {
     TRY_ASSIGN(child_, os::ChildProcess::Prepare(options_.command, /*stdout_to_stderr=*/false,
                                                  options_.signals));
@@ -75,15 +100,16 @@ Status TraceSession::Open(Executor& executor) {
     TRY(target_->Hold());
     TRY(target_->Write(entry_->at, entry_->original));
   }
-  functions_ = std::make_unique<PatchedFunctions>(
-      *target_, [this](const tracedata::TraceFact& fact) { return output_->Add(fact); }, numbers_,
-      executor);
-  if (!options_.values.empty()) {
-    values_ = std::make_unique<FunctionValues>(
-        options_.values, [this](const tracedata::TraceFact& fact) { return output_->Add(fact); });
-    functions_->UseValues(*values_);
-  }
+  MakeFunctions();
   return functions_->Check(options_.patterns);
+}
+
+void TraceSession::MakeFunctions() {
+  const auto facts = [this](const tracedata::TraceFact& fact) { return output_->Add(fact); };
+  functions_ = std::make_unique<PatchedFunctions>(*target_, facts, numbers_, *executor_);
+  if (options_.values.empty()) return;
+  values_ = std::make_unique<FunctionValues>(options_.values, facts);
+  functions_->UseValues(*values_);
 }
 
 // All that is done to the target before it is known what the sites will be, in one moment.
@@ -98,11 +124,12 @@ Status TraceSession::Install() {
           });
       // That it has none in the end is said by what needs it.
       if (!is_early || entry_ || i == kStartTries) {
-        TRY_ASSIGN(agent_, InstalledAgent::Install(*target_,
-                                                   {.chunks = options_.chunks,
-                                                    .on_full = options_.on_full,
-                                                    .await_libraries = options_.await_libraries}));
-        functions_->UseAgent(agent_->place());
+        TRY_ASSIGN(agent_,
+                   InstalledAgent::Install(*target_, {.chunks = options_.chunks,
+                                                      .on_full = options_.on_full,
+                                                      .await_libraries = options_.await_libraries,
+                                                      .follow = options_.follow}));
+        functions_->UseAgent(agent_->place(), /*always_needed=*/options_.follow);
         return functions_->Reserve();
       }
     }
@@ -119,8 +146,13 @@ Status TraceSession::Prepare() {
   TRY(WriteFirstFacts());
   TRY(functions_->Prepare(options_.patterns));
   TRY(filled.get());
+  return Record(options_.patterns, /*is_first=*/true);
+}
+
+Status TraceSession::Record(std::span<const PatternChoice> patterns, bool is_first) {
   if (entry_) TRY(agent_->MapPoolPages(*target_));
-  collector_ = std::make_unique<ChunkCollector>(agent_->pool(), *output_, target_->pid());
+  collector_ =
+      std::make_unique<ChunkCollector>(agent_->pool(), *output_, target_->pid(), next_thread_);
   collector_->Start();
   if (options_.min_duration_us > 0) {
     const auto ticks = static_cast<uint64_t>(options_.min_duration_us * 1e-6 *
@@ -129,10 +161,16 @@ Status TraceSession::Prepare() {
                              ticks));
   }
   TRY(agent_->SetRecording(*target_, true));
-  TRY_ASSIGN(summary_.patched, functions_->Apply(options_.patterns));
-  if (summary_.patched.patched == 0 && !summary_.patched.error.empty()) {
-    return Fail(ErrorKind::kUnsupported, fmt::format("process {} cannot be patched: {}",
-                                                     target_->pid(), summary_.patched.error));
+  TRY_ASSIGN(PatchCounts patched,
+             is_first ? functions_->Apply(patterns) : functions_->TakeOver(patterns));
+  if (patched.patched == 0 && !patched.error.empty()) {
+    return Fail(ErrorKind::kUnsupported,
+                fmt::format("process {} cannot be patched: {}", target_->pid(), patched.error));
+  }
+  if (is_first) {
+    summary_.patched = std::move(patched);
+  } else {
+    summary_.followed.patched += patched.patched;
   }
   TRY(output_->Flush());
   WatchSeccomp();
@@ -159,6 +197,7 @@ bool TraceSession::IsGone(std::chrono::milliseconds patience) const {
 
 std::optional<TraceEnd> TraceSession::Ended() {
   if (IsGone(0ms)) return TraceEnd::kProgramEnded;
+  if (given_up_) return TraceEnd::kExecuted;
   if (!target_->MemoryIsGone()) return std::nullopt;
   // The memory that was opened is the old program's; or it is about to end, and has none any more.
   const auto maps = os::ReadProcMaps(target_->pid());
@@ -167,10 +206,8 @@ std::optional<TraceEnd> TraceSession::Ended() {
   return TraceEnd::kProgramEnded;
 }
 
-const char* TraceSession::EndedMeanwhile() {
-  const std::optional<TraceEnd> end = target_ == nullptr ? std::nullopt : Ended();
-  if (!end) return nullptr;
-  return end == TraceEnd::kExecuted ? "executed another program" : "ended";
+std::optional<TraceEnd> TraceSession::EndedMeanwhile() {
+  return target_ == nullptr ? std::nullopt : Ended();
 }
 
 void TraceSession::AnswerProgram() {
@@ -188,7 +225,87 @@ void TraceSession::AnswerProgram() {
     summary_.followed.patched += followed->patched;
     (void)output_->Flush();
   }
+  const auto follower = options_.follow ? BeginToFollow() : nullptr;
   agent_->pool().Answer(asked);
+  if (follower != nullptr) FollowExec(*follower);
+}
+
+// Takes hold of the thread that is about to execute another program, if one is.
+std::unique_ptr<os::ExecFollower> TraceSession::BeginToFollow() {
+  const Avma at = agent_->place().control() + offsetof(AgentControl, executing_tid);
+  const auto own_id = target_->ReadObject<uint32_t>(at);
+  if (!own_id || *own_id == 0 || !target_->WriteObject<uint32_t>(at, 0)) return nullptr;
+  OwnIds ids;
+  for (const uint32_t tid : os::ListThreads(target_->pid())) {
+    if (ids.Of(target_->pid(), tid) != *own_id) continue;
+    auto follower = os::ExecFollower::Begin(target_->pid(), tid);
+    if (follower) return std::move(*follower);
+    summary_.not_followed = std::move(follower.error());
+  }
+  return nullptr;
+}
+
+void TraceSession::FollowExec(os::ExecFollower& follower) {
+  auto held = follower.Await();
+  if (held && !*held) return;  // it could not be executed, and the program goes on
+  Status closed = CloseProgram();
+  if (!closed && summary_.write_error) summary_.write_error = std::move(closed);
+  Status followed = held ? OpenExecuted(**held) : Fail(std::move(held.error()));
+  if (followed) {
+    ++summary_.executed;
+    return;
+  }
+  given_up_ = true;
+  const bool may_have_ended = followed.error().kind == ErrorKind::kNotFound ||
+                              followed.error().kind == ErrorKind::kInterrupted;
+  if (!IsGone(may_have_ended ? kEndPatience : 0ms)) {
+    summary_.not_followed = std::move(followed.error());
+  }
+}
+
+// What was the program is no more.
+Status TraceSession::CloseProgram() {
+  Status stopped = collector_->Stop();
+  Status taken = collector_->TakeOwned({}, /*all=*/false);
+  agent_->pool().Drop();
+  collected_before_ += collector_->counts();
+  next_thread_ = collector_->next_thread();
+  collector_.reset();
+  TRY(std::move(stopped));
+  TRY(std::move(taken));
+  std::error_code error;
+  const auto path =
+      std::filesystem::read_symlink(fmt::format("/proc/{}/exe", target_->pid()), error);
+  return output_->Add(tracedata::ProcessExec{
+      .ticks = NowTicks(), .pid = target_->pid(), .path = error ? "" : path.string()});
+}
+
+// The program that has taken its place is held at its entry.
+Status TraceSession::OpenExecuted(const os::HeldEntry& held) {
+  entry_ = held;
+  const uint32_t pid = target_->pid();
+  std::vector<PatternChoice> patterns;
+  for (const PatternChoice& choice : functions_->in_force()) {
+    TRY_ASSIGN(FunctionPattern copy, FunctionPattern::Parse(choice.pattern.text()));
+    patterns.push_back({std::move(copy), choice.choice});
+  }
+  TRY_ASSIGN(auto target, Target::Open(pid));
+  TRY(target->Hold());
+  TRY(target->Write(held.at, held.original));
+  const auto was = std::exchange(target_, std::move(target));
+  MakeFunctions();
+  auto agent = std::exchange(agent_, nullptr);
+  Status begun = functions_->Check(patterns, /*each_must_match=*/false);
+  if (begun) begun = Install();
+  if (begun) begun = agent_->pool().Fill();
+  if (begun) begun = functions_->Prepare(patterns);
+  if (begun) begun = Record(patterns, /*is_first=*/false);
+  if (begun) return {};
+  UntoldCalls open;
+  (void)Leave(open);
+  if (agent_ == nullptr) agent_ = std::move(agent);
+  if (target_->held()) (void)target_->LetGo();
+  return begun;
 }
 
 // What a program that is killed has open is known as of the last look.
@@ -211,9 +328,11 @@ void TraceSession::WatchSeccomp() {
 }
 
 Status TraceSession::Tend() {
+  if (given_up_) return {};
   AnswerProgram();
   WatchSeccomp();
-  if (steady_clock::now() >= next_look_) NoteUntold();
+  if (!given_up_ && steady_clock::now() >= next_look_) NoteUntold();
+  if (given_up_) return {};
   // What cannot be done now is tried the next time; what states sites are in says it all.
   (void)functions_->Retry();
   return collector_->status();
@@ -292,11 +411,13 @@ Result<TraceSummary> TraceSession::Finish(TraceEnd end) {
     }
   }
   LeaveForkedChildren(*target_, *agent_, open);
-  summary_.write_error = Collect(std::move(open));
+  if (Status collected = Collect(std::move(open)); summary_.write_error) {
+    summary_.write_error = std::move(collected);
+  }
   agent_->pool().Drop();
   summary_.sites = functions_->Count();
   if (values_ != nullptr) summary_.without_values = values_->without();
-  summary_.collected = collector_->counts();
+  summary_.collected = collected();
   summary_.longest_hold = target_->longest_hold();
   summary_.holds = target_->holds();
   if (child_ != nullptr && summary_.end == TraceEnd::kProgramEnded) {

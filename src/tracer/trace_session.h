@@ -38,7 +38,8 @@ struct TraceOptions {
   // Whether a thread that loads libraries waits until what is meant of them is patched, so that not
   // even their first calls are missed.
   bool await_libraries = true;
-  int level = 1;                                         // of zstd
+  bool follow = false;  // across execve(2): the new program is traced by the same patterns
+  int level = 1;        // of zstd
   os::SignalState signals = os::SignalState::Current();  // of a command
 };
 
@@ -49,7 +50,10 @@ struct TraceSummary {
   std::string directory;
   PatchCounts patched;   // when it began
   PatchCounts followed;  // of libraries loaded since
-  SiteCounts sites;      // when it ended
+  size_t executed = 0;   // programs that were followed into
+  // Why the last one was not, if that was tried.
+  std::optional<Error> not_followed;
+  SiteCounts sites;  // when it ended
   // Functions of which values were asked for but not recorded, by reason.
   std::map<std::string, size_t> without_values;
   bool texts_unread = false;  // the program has a filter of system calls
@@ -91,14 +95,18 @@ class TraceSession {
   // were loaded, looks at open calls, and tries again what threads stood in the way of. An error is
   // that of writing the trace, which goes on.
   Status Tend();
-  [[nodiscard]] int asked_fd() const { return collector_->asked_fd(); }
+  [[nodiscard]] int asked_fd() const { return collector_ == nullptr ? -1 : collector_->asked_fd(); }
   // Patterns that wait for a module to be loaded.
   [[nodiscard]] std::vector<std::string> Awaited() const { return functions_->Awaited(); }
   Result<PatchCounts> Apply(std::span<const PatternChoice> patterns);
   // Patched sites that somebody else has written to since.
   [[nodiscard]] size_t CountForeign() const { return functions_->CountForeign(); }
   [[nodiscard]] SiteCounts CountSites() const { return functions_->Count(); }
-  [[nodiscard]] CollectedCounts collected() const { return collector_->counts(); }
+  [[nodiscard]] CollectedCounts collected() const {
+    CollectedCounts counts = collected_before_;
+    if (collector_ != nullptr) counts += collector_->counts();
+    return counts;
+  }
   // Ends it: leaves a program that goes on (after all, with `end` saying why), and completes the
   // trace.
   Result<TraceSummary> Finish(TraceEnd end);
@@ -107,14 +115,21 @@ class TraceSession {
 
  private:
   explicit TraceSession(TraceOptions options) : options_(std::move(options)) {}
-  Status Open(Executor& executor);
+  Status Open();
+  void MakeFunctions();
   void AnswerProgram();
   void WatchSeccomp();
   Status Install();
   Status Prepare();
+  Status Record(std::span<const PatternChoice> patterns, bool is_first);
+  std::unique_ptr<os::ExecFollower> BeginToFollow();
+  void FollowExec(os::ExecFollower& follower);
+  Status CloseProgram();
+  Status OpenExecuted(const os::HeldEntry& held);
   [[nodiscard]] bool IsGone(std::chrono::milliseconds patience) const;
-  // For a trace that could not begin: how the program came to its end, null if it goes on.
-  [[nodiscard]] const char* EndedMeanwhile();
+  // For a trace that could not begin: what became of the program, nothing if it goes on.
+  [[nodiscard]] std::optional<TraceEnd> EndedMeanwhile();
+  void GiveUp();
   Status WriteFirstFacts();
   Status Leave(UntoldCalls& open);
   Status Collect(UntoldCalls open);
@@ -123,6 +138,10 @@ class TraceSession {
   Status WriteLastFacts();
 
   TraceOptions options_;
+  Executor* executor_ = nullptr;
+  CollectedCounts collected_before_;  // of programs that were executed since
+  uint32_t next_thread_ = 0;
+  bool given_up_ = false;  // the process has executed a program that could not be followed
   std::unique_ptr<os::ChildProcess> child_;
   std::optional<os::HeldEntry> entry_;
   std::unique_ptr<Target> target_;

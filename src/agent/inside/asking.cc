@@ -72,6 +72,15 @@ bool IsLookedAt() {
          agent_control.fork_generation == 0 && Getpid() == agent_control.pid;
 }
 
+// This thread's open calls. (A child of vfork tells of its parent's, which does no harm.)
+void TellOwnCalls(uint64_t place) {
+  ThreadSlot* slot = FindSlot();
+  if (slot == nullptr || !Seize(*slot, place, AddressOf(__builtin_frame_address(0)))) return;
+  TellOpen(*slot, Ticks());
+  Release(*slot);
+}
+bool HasOtherThreads() { return agent_control.slots_used > 1; }
+
 }  // namespace
 
 // Nothing of the thread's slot is touched: signal handlers that come meanwhile are recorded.
@@ -84,18 +93,21 @@ extern "C" void agent_libraries_changed(uint64_t) {
   if (agent_control.await_libraries.load() != 0) AwaitAnswer(request);
 }
 
-// The program is about to end, or to become another. This thread's open calls are told of here; of
-// those of others the tracer takes what it sees. (A child of vfork tells of its parent's, which
-// does no harm.)
+// The program is about to end. What other threads have open the tracer sees.
 extern "C" void agent_program_ends(uint64_t place) {
   if (agent_control.recording.load(std::memory_order_relaxed) == 0) return;
-  ThreadSlot* slot = FindSlot();
-  if (slot != nullptr && Seize(*slot, place, AddressOf(__builtin_frame_address(0)))) {
-    TellOpen(*slot, Ticks());
-    Release(*slot);
-  }
-  constexpr uint32_t kAlone = 1;
-  if (agent_control.slots_used > kAlone && IsLookedAt()) AwaitAnswer(Ask());
+  TellOwnCalls(place);
+  if (HasOtherThreads() && IsLookedAt()) AwaitAnswer(Ask());
+}
+
+// It is about to become another program, if that can be executed.
+extern "C" void agent_program_executes(uint64_t place) {
+  if (agent_control.recording.load(std::memory_order_relaxed) == 0) return;
+  TellOwnCalls(place);
+  const bool follow = agent_control.follow.load() != 0;
+  if ((!follow && !HasOtherThreads()) || !IsLookedAt()) return;
+  if (follow) agent_control.executing_tid.store(Gettid());
+  AwaitAnswer(Ask());
 }
 
 }  // namespace stackreel::agent

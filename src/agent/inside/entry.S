@@ -21,6 +21,7 @@ agent_header:
   .long agent_enter_acting - agent_header
   .long agent_enter_framed_acting - agent_header
   .long agent_before_end - agent_header
+  .long agent_before_exec - agent_header
 
   .text
 
@@ -329,6 +330,8 @@ agent_libraries:
   AROUND agent_libraries_changed
 agent_before_end:
   AROUND agent_program_ends
+agent_before_exec:
+  AROUND agent_program_executes
 
 // As the C library's, by whose bytes unwinders know a signal frame.
   .globl agent_trap_return
