@@ -74,6 +74,7 @@ class InProcessAgent {
     start->pid = static_cast<uint32_t>(getpid());
     start->tracer_pid = start->pid;
     start->tid_offset = TidOffset();
+    start->short_tid_offset = start->tid_offset;
     start->on_full = on_full;
     start->pool = Address(memory + tracedata::kAgentSize);
     std::byte* const directory = reinterpret_cast<std::byte*>(start) + tracedata::kControlSize;

@@ -2,6 +2,7 @@
 #ifdef __x86_64__
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <time.h>
 
 #include <cstdarg>
 #include <numeric>
@@ -337,6 +338,27 @@ TEST_F(RecordingTest, EachThreadHasItsOwn) {
     }
   }
   for (const uint32_t tid : tids) EXPECT_EQ(agent.Events(tid).size(), 465u);
+}
+
+uint64_t KernelTime() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (static_cast<uint64_t>(now.tv_sec) * 1'000'000'000) + static_cast<uint64_t>(now.tv_nsec);
+}
+
+TEST_F(RecordingTest, TimesMayBeTheKernels) {
+  InProcessAgent agent;
+  agent.control().kernel_clock = 1;
+  agent.control().short_tid_offset = tracedata::kNoTidOffset;
+  const uint64_t before = KernelTime();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(agent.Call(7, Leaf)(i), (i * 3) + 1);
+  const uint64_t after = KernelTime();
+  const std::vector<Event> events = agent.Events(CurrentTid());
+  EXPECT_EQ(InProcessAgent::Text(events), "C7 C7 C7");
+  for (const Event& event : events) {
+    EXPECT_GE(event.time, before);
+    EXPECT_LE(event.time + event.third, after);
+  }
 }
 
 }  // namespace

@@ -22,7 +22,9 @@
 #include "os/child_process.h"
 #include "os/file.h"
 #include "os/thread_pool.h"
+#include "os/tracing_abilities.h"
 #include "tracer/control_socket.h"
+#include "tracer/trace_clock.h"
 #include "tracer/trace_session.h"
 
 namespace stackreel::cli {
@@ -86,6 +88,7 @@ class TraceCommand : public Command {
 
  private:
   Status Convert();
+  void ChooseClock(const GlobalOptions& global) const;
   Status ConvertValues();
   [[nodiscard]] std::optional<int> TimeLeft() const;
   bool Converse(tracer::TraceSession& session, const tracer::ControlServer& server);
@@ -98,7 +101,7 @@ class TraceCommand : public Command {
   std::vector<std::pair<char, std::string>> patterns_;
   std::vector<std::string> patch_, unpatch_;
   std::vector<std::string> arguments_, returns_;
-  std::string time_, on_full_ = "block", libraries_ = "wait";
+  std::string time_, on_full_ = "block", libraries_ = "wait", clock_ = "auto";
   double duration_ = 0;
   uint32_t buffer_mb_ = 32;
   std::optional<double> duration_s_;
@@ -163,6 +166,11 @@ void TraceCommand::AddOptions(CLI::App& app) {
   app.add_flag("--follow", options_.follow,
                "Where the process executes another program, trace that too, by the same patterns "
                "and from before its main()");
+  app.add_option("--clock", clock_,
+                 "What times are taken by: tsc (rdtsc), kernel (clock_gettime, a system call for "
+                 "each time), or auto: tsc where that is steady")
+      ->check(CLI::IsMember({"auto", "tsc", "kernel"}))
+      ->capture_default_str();
   app.add_option("-z,--compression-level", options_.level, "How hard to compress, 0 to 22")
       ->type_name("LEVEL")
       ->check(WholeNumber(0, 22))
@@ -235,6 +243,21 @@ Status TraceCommand::Convert() {
   return {};
 }
 
+void TraceCommand::ChooseClock(const GlobalOptions& global) const {
+  const os::TimestampCounter counter = os::LearnTimestampCounter();
+  const bool by_kernel = clock_ == "kernel" || (clock_ == "auto" && !counter.IsSteady());
+  tracer::SetTickSource(by_kernel ? tracer::TickSource::kKernel : tracer::TickSource::kCounter);
+  if (global.quiet || counter.IsSteady() || clock_ == "kernel") return;
+  const std::string why = fmt::format(
+      "the time stamp counter of this CPU is not steady (the kernel keeps its time by {})",
+      counter.kernel_clock.empty() ? "another clock" : counter.kernel_clock);
+  if (by_kernel) {
+    Print(stderr, "stackreel: {}: times are the kernel's, and each takes a system call\n", why);
+  } else {
+    Print(stderr, "stackreel: {}: times may be wrong\n", why);
+  }
+}
+
 // Milliseconds to the next look; nothing if the time is over.
 std::optional<int> TraceCommand::TimeLeft() const {
   constexpr int kTickMs = 100;
@@ -297,6 +320,7 @@ Result<int> TraceCommand::Run(const GlobalOptions& global) {
       return found.error().kind == ErrorKind::kNotFound ? kExitNotFound : kExitNotRunnable;
     }
   }
+  ChooseClock(global);
   const EndSignals signals;
   options_.signals = signals.inherited();
   const auto executor = os::MakeThreadPool(global.threads);

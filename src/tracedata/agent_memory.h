@@ -22,7 +22,7 @@
 namespace stackreel::tracedata {
 
 inline constexpr uint64_t kAgentMagic = 0x31746e6761727473;  // "stragnt1"
-inline constexpr uint32_t kAgentVersion = 9;
+inline constexpr uint32_t kAgentVersion = 10;
 
 inline constexpr uint64_t kAgentCodeSize = 64 << 10;
 
@@ -108,9 +108,9 @@ struct AgentControl {
   uint32_t version = kAgentVersion;
   uint32_t pid = 0;         // of the process, as it sees itself; the agent corrects it after fork
   uint32_t tracer_pid = 0;  // 0: detached
-  // Where the C library keeps a thread's id, from the thread pointer (fs:0); kNoTidOffset if that
-  // is not known: then the agent asks the kernel at each call.
-  uint32_t tid_offset = kNoTidOffset;
+  // Where the C library keeps a thread's id, from the thread pointer (fs:0), for the short ways of
+  // entry.S, which read rdtsc; kNoTidOffset: none are taken.
+  uint32_t short_tid_offset = kNoTidOffset;
   std::atomic<uint32_t> recording = 0;  // 0: calls pass through
   OnFull on_full = OnFull::kBlock;
   std::atomic<uint64_t> min_duration = 0;  // ticks; shorter calls are not written
@@ -153,7 +153,11 @@ struct AgentControl {
   // 1: the tracer wants to know who executes another program, before he does.
   std::atomic<uint32_t> follow = 0;
   std::atomic<uint32_t> executing_tid = 0;  // of who asks for that, as he sees himself
-  uint64_t reserved[17] = {};
+  // The same for all other ways; kNoTidOffset if it is not known: the agent asks the kernel then.
+  uint32_t tid_offset = kNoTidOffset;
+  // 1: ticks are nanoseconds of CLOCK_MONOTONIC, else those of rdtsc.
+  uint32_t kernel_clock = 0;
+  uint64_t reserved[16] = {};
 };
 static_assert(sizeof(AgentControl) <= 4096);
 inline constexpr uint64_t kControlSize = 4096;

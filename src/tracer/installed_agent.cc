@@ -18,6 +18,7 @@
 
 #include "agent/stub.h"
 #include "os/proc.h"
+#include "tracer/trace_clock.h"
 
 namespace stackreel::tracer {
 
@@ -292,6 +293,8 @@ Result<std::unique_ptr<InstalledAgent>> InstalledAgent::Install(Target& target,
   control.pid = OwnIds().Of(target.pid(), target.pid());
   control.tracer_pid = static_cast<uint32_t>(getpid());
   control.tid_offset = tid_offset;
+  control.kernel_clock = UsesKernelClock() ? 1 : 0;
+  control.short_tid_offset = UsesKernelClock() ? tracedata::kNoTidOffset : tid_offset;
   control.fork_mark_set = 1;
   control.on_full = options.on_full;
   control.answers = 1;

@@ -1,9 +1,6 @@
 #include "tracer/patched_functions.h"
 
 #include <fmt/format.h>
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
 
 #include <algorithm>
 #include <array>
@@ -12,6 +9,7 @@
 
 #include "tracer/leave_target.h"
 #include "tracer/near_names.h"
+#include "tracer/trace_clock.h"
 #include "tracer/unfit_function.h"
 
 namespace stackreel::tracer {
@@ -116,14 +114,6 @@ Choice ChoiceOf(std::span<const PatternChoice> patterns, const TargetModule& mod
     }
   }
   return Choice::kNotNamed;
-}
-
-uint64_t NowTicks() {
-#if defined(__x86_64__)
-  return __rdtsc();
-#else
-  return 0;  // nothing is traced on this CPU
-#endif
 }
 
 PatchedFunctions::PatchedFunctions(Target& target, FactSink facts, FunctionNumbers& numbers,

@@ -181,7 +181,4 @@ class PatchedFunctions {
 Choice ChoiceOf(std::span<const PatternChoice> patterns, const TargetModule& module,
                 const ModuleFunction& function);
 
-// rdtsc, as the agent counts time.
-uint64_t NowTicks();
-
 }  // namespace stackreel::tracer

@@ -3,19 +3,24 @@
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
 
 #include <algorithm>
+#include <atomic>
 #include <string>
 
 #include "os/file.h"
 #include "os/proc.h"
-#include "tracer/patched_functions.h"
 
 namespace stackreel::tracer {
 
 namespace {
 
 constexpr uint64_t kSecond = 1'000'000'000;
+
+std::atomic<TickSource> tick_source = TickSource::kCounter;
 
 uint64_t Nanoseconds(clockid_t clock) {
   timespec now = {};
@@ -62,6 +67,18 @@ std::string FirstValue(const std::string& text, const std::string& key) {
 
 }  // namespace
 
+void SetTickSource(TickSource source) { tick_source = source; }
+bool UsesKernelClock() { return tick_source == TickSource::kKernel; }
+
+uint64_t NowTicks() {
+  if (UsesKernelClock()) return Nanoseconds(CLOCK_MONOTONIC);
+#if defined(__x86_64__)
+  return __rdtsc();
+#else
+  return 0;  // nothing is traced on this CPU
+#endif
+}
+
 ClockMeasurement::ClockMeasurement() {
   const Moment now = Now();
   ticks_ = now.ticks;
@@ -69,6 +86,12 @@ ClockMeasurement::ClockMeasurement() {
 }
 
 tracedata::TraceClock ClockMeasurement::Finish() const {
+  if (UsesKernelClock()) {
+    return {.origin_ticks = nanoseconds_,
+            .origin_nanoseconds = nanoseconds_,
+            .ticks_per_second = kSecond,
+            .realtime_offset = Nanoseconds(CLOCK_REALTIME) - Nanoseconds(CLOCK_MONOTONIC)};
+  }
   constexpr uint64_t kLeast = 10'000'000;
   if (const uint64_t passed = Nanoseconds(CLOCK_MONOTONIC) - nanoseconds_; passed < kLeast) {
     const timespec pause = {.tv_sec = 0, .tv_nsec = static_cast<long>(kLeast - passed)};
@@ -81,6 +104,7 @@ tracedata::TraceClock ClockMeasurement::Finish() const {
 }
 
 tracedata::TraceClock RefineClock(const tracedata::TraceClock& since) {
+  if (UsesKernelClock()) return since;
   tracedata::TraceClock clock = since;
   clock.ticks_per_second = Rate({since.origin_ticks, since.origin_nanoseconds}, Now());
   return clock;

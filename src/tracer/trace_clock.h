@@ -7,6 +7,16 @@
 
 namespace stackreel::tracer {
 
+// What agents count time by. One for all of this process, chosen before the first trace begins.
+enum class TickSource : uint8_t {
+  kCounter,  // rdtsc
+  kKernel,   // clock_gettime(2), CLOCK_MONOTONIC, in nanoseconds: a system call each
+};
+void SetTickSource(TickSource source);
+[[nodiscard]] bool UsesKernelClock();
+// Now, as agents count it.
+uint64_t NowTicks();
+
 // Measures from when it is made to when it is asked, and for some milliseconds at least.
 class ClockMeasurement {
  public:

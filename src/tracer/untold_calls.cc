@@ -6,7 +6,7 @@
 #include <cstring>
 #include <span>
 
-#include "tracer/patched_functions.h"
+#include "tracer/trace_clock.h"
 
 namespace stackreel::tracer {
 

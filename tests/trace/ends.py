@@ -4,6 +4,7 @@
 However a program ends, calls that were open are in its trace. Exit code 77: there is no compiler,
 or nothing may be traced here."""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -50,6 +51,12 @@ def main():
                     check(f" {function}()" in shown.stdout, f"{label}: {function} is there")
                 if failures:
                     print(traced.stderr + shown.stdout)
+        traced = run("trace", "--clock=kernel", "-P", ".", "-o", trace, "--", program, "return")
+        shown = run("replay", "-i", trace)
+        # Of this one is known that it slept for a millisecond.
+        found = re.search(r"([\d.]+) (us|ms|s) .*\} /\* main \*/", shown.stdout)
+        took = float(found[1]) * {"us": 1e-6, "ms": 1e-3, "s": 1}[found[2]] if found else 0
+        check(0.001 <= took < 60, f"by the kernel's clock main took {took} s")
     print(f"{len(failures)} failures")
     return 1 if failures else 0
 

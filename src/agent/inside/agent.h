@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "agent/inside/registers.h"
+#include "agent/inside/system_call.h"
 #include "tracedata/action_table.h"
 #include "tracedata/agent_memory.h"
 #include "tracedata/call_event.h"
@@ -30,7 +31,9 @@ extern "C" std::atomic<uint32_t> agent_fork_mark;
 #pragma GCC visibility pop
 
 inline PoolHeader& Pool() { return *reinterpret_cast<PoolHeader*>(agent_control.pool); }
-inline uint64_t Ticks() { return __builtin_ia32_rdtsc(); }
+inline uint64_t Ticks() {
+  return agent_control.kernel_clock == 0 ? __builtin_ia32_rdtsc() : Nanoseconds();
+}
 // The word of a stack.
 inline volatile uint64_t& WordAt(uint64_t place) {
   return *reinterpret_cast<volatile uint64_t*>(place);

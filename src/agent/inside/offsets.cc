@@ -8,7 +8,7 @@
 namespace stackreel::tracedata {
 
 static_assert(offsetof(AgentControl, recording) == CONTROL_RECORDING);
-static_assert(offsetof(AgentControl, tid_offset) == CONTROL_TID_OFFSET);
+static_assert(offsetof(AgentControl, short_tid_offset) == CONTROL_TID_OFFSET);
 static_assert(offsetof(AgentControl, min_duration) == CONTROL_MIN_DURATION);
 static_assert(offsetof(AgentControl, actions) == CONTROL_ACTIONS);
 static_assert(offsetof(AgentControl, tracing_off) == CONTROL_TRACING_OFF);
