@@ -163,6 +163,9 @@ void TraceCommand::AddOptions(CLI::App& app) {
                  "loads one waits for that, or goes on, and first calls may be missed (later)")
       ->check(CLI::IsMember({"wait", "later"}))
       ->capture_default_str();
+  app.add_flag(
+      "--force", options_.force,
+      "Trace a process whose seccomp filter cannot be looked at: it may be killed by that");
   app.add_flag("--follow", options_.follow,
                "Where the process executes another program, trace that too, by the same patterns "
                "and from before its main()");

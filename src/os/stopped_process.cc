@@ -307,6 +307,18 @@ Result<int64_t> StoppedProcess::SystemCall(int64_t number,
   });
 }
 
+Result<std::vector<std::vector<SeccompFilter>>> StoppedProcess::ReadSeccompFilters() {
+  return tracer_->Run([&]() -> Result<std::vector<std::vector<SeccompFilter>>> {
+    std::vector<std::vector<SeccompFilter>> all;
+    for (const TracedThread& thread : traced_) {
+      if (thread.state() != TracedThread::State::kStopped) continue;
+      TRY_ASSIGN(auto filters, os::ReadSeccompFilters(thread.tid()));
+      if (!filters.empty()) all.push_back(std::move(filters));
+    }
+    return all;
+  });
+}
+
 Status StoppedProcess::Release() {
   Status result = tracer_->RunLast([&]() -> Status {
     Status first;

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "os/file.h"
 #include "os/own_thread.h"
+#include "os/seccomp_filter.h"
 #include "os/traced_thread.h"
 
 namespace stackreel::os {
@@ -77,6 +78,9 @@ class StoppedProcess {
   // where it failed). No other thread moves meanwhile, and no signal is delivered. kUnsupported if
   // all threads stopped at a signal.
   Result<int64_t> SystemCall(int64_t number, const std::array<uint64_t, 6>& arguments);
+
+  // The seccomp filters of each thread that has any. Errors are those of os::ReadSeccompFilters.
+  Result<std::vector<std::vector<SeccompFilter>>> ReadSeccompFilters();
 
   // Lets all threads go on. An error tells of the first that could not be let go by us: the kernel
   // does it, a moment later. Nothing else may be called afterwards.

@@ -583,7 +583,8 @@ size_t PatchedFunctions::CountModified() const {
   for (size_t i = 0; i < sites_.size(); ++i) {
     const patch::Site& site = sites_.site(i);
     std::vector<uint8_t> memory(site.original.length);
-    if (sites_.state(i) == patch::SiteState::kGone) continue;
+    const patch::SiteState state = sites_.state(i);
+    if (state == patch::SiteState::kGone || state == patch::SiteState::kModified) continue;
     if (!target_.Read(site.begin(), memory)) continue;  // its module is gone
     modified += std::ranges::equal(memory, site.original.view()) ? 0 : 1;
   }

@@ -90,7 +90,8 @@ class PatchedFunctions {
   // stacks. Call it again while it says that some are left.
   enum class Which : uint8_t { kRecording, kStackWalkers };
   Result<PatchCounts> UnpatchAll(Which which);
-  // Sites whose memory does not hold what the file has. Afterwards there should be none.
+  // Sites whose memory does not hold what the file has, though nobody else has written there.
+  // Afterwards there should be none.
   [[nodiscard]] size_t CountModified() const;
 
   // Sites whose memory holds what neither the file nor we have.

@@ -16,6 +16,7 @@
 
 #include "os/proc.h"
 #include "tracer/forked_children.h"
+#include "tracer/harmful_filters.h"
 #include "tracer/trace_clock.h"
 
 namespace stackreel::tracer {
@@ -49,6 +50,7 @@ Result<std::unique_ptr<TraceSession>> TraceSession::Begin(TraceOptions options,
   for (int i = 1; true; ++i) {
     std::unique_ptr<TraceSession> session(new TraceSession(std::move(options)));
     session->executor_ = &executor;
+    session->hold_throughout_ = i > 1;
     Status begun = session->Open();
     if (begun) begun = session->Prepare();
     if (begun) return session;
@@ -79,6 +81,7 @@ void TraceSession::GiveUp() {
   } else if (target_ != nullptr) {
     UntoldCalls open;
     (void)Leave(open);
+    if (target_->held()) (void)target_->LetGo();
   }
   if (collector_ != nullptr) (void)collector_->Stop();
   if (output_ != nullptr) output_->Discard();
@@ -99,6 +102,8 @@ Status TraceSession::Open() {
   if (entry_) {
     TRY(target_->Hold());
     TRY(target_->Write(entry_->at, entry_->original));
+  } else if (hold_throughout_) {
+    TRY(target_->Hold());
   }
   MakeFunctions();
   return functions_->Check(options_.patterns);
@@ -124,6 +129,7 @@ Status TraceSession::Install() {
           });
       // That it has none in the end is said by what needs it.
       if (!is_early || entry_ || i == kStartTries) {
+        TRY(RefuseHarmfulFilters(*target_, options_.force));
         TRY_ASSIGN(agent_,
                    InstalledAgent::Install(*target_, {.chunks = options_.chunks,
                                                       .on_full = options_.on_full,
@@ -133,7 +139,9 @@ Status TraceSession::Install() {
         return functions_->Reserve();
       }
     }
+    if (hold_throughout_) TRY(target_->LetGo());
     std::this_thread::sleep_for(kStartPause);
+    if (hold_throughout_) TRY(target_->Hold());
   }
 }
 
@@ -147,6 +155,19 @@ Status TraceSession::Prepare() {
   TRY(functions_->Prepare(options_.patterns));
   TRY(filled.get());
   return Record(options_.patterns, /*is_first=*/true);
+}
+
+// Where not one function can be recorded, nor may be later, there is nothing to trace.
+Status TraceSession::RefuseIfNothing(const PatchCounts& counts) const {
+  const bool may_come = options_.follow || !functions_->Awaited().empty();
+  if (counts.patched != 0 || counts.deferred != 0 || counts.refused.empty() || may_come) return {};
+  std::string why;
+  for (const auto& [reason, count] : counts.refused) {
+    why += fmt::format("{}{} {}", why.empty() ? "" : "; ", count, reason);
+  }
+  return Fail(Error(ErrorKind::kUnsupported,
+                    fmt::format("none of the functions that are named can be patched: {}", why))
+                  .WithCure("name others as well, or those that call them"));
 }
 
 Status TraceSession::Record(std::span<const PatternChoice> patterns, bool is_first) {
@@ -168,13 +189,14 @@ Status TraceSession::Record(std::span<const PatternChoice> patterns, bool is_fir
                 fmt::format("process {} cannot be patched: {}", target_->pid(), patched.error));
   }
   if (is_first) {
+    TRY(RefuseIfNothing(patched));
     summary_.patched = std::move(patched);
   } else {
     summary_.followed.patched += patched.patched;
   }
   TRY(output_->Flush());
   WatchSeccomp();
-  return entry_ ? target_->LetGo() : Status();
+  return entry_ || hold_throughout_ ? target_->LetGo() : Status();
 }
 
 Status TraceSession::WriteFirstFacts() {

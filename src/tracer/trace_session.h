@@ -38,6 +38,7 @@ struct TraceOptions {
   // Whether a thread that loads libraries waits until what is meant of them is patched, so that not
   // even their first calls are missed.
   bool await_libraries = true;
+  bool force = false;   // trace it though it has a seccomp filter that cannot be looked at
   bool follow = false;  // across execve(2): the new program is traced by the same patterns
   int level = 1;        // of zstd
   os::SignalState signals = os::SignalState::Current();  // of a command
@@ -130,6 +131,7 @@ class TraceSession {
   // For a trace that could not begin: what became of the program, nothing if it goes on.
   [[nodiscard]] std::optional<TraceEnd> EndedMeanwhile();
   void GiveUp();
+  [[nodiscard]] Status RefuseIfNothing(const PatchCounts& counts) const;
   Status WriteFirstFacts();
   Status Leave(UntoldCalls& open);
   Status Collect(UntoldCalls open);
@@ -141,6 +143,9 @@ class TraceSession {
   Executor* executor_ = nullptr;
   CollectedCounts collected_before_;  // of programs that were executed since
   uint32_t next_thread_ = 0;
+  // The process is held while all is prepared: else it might be another program before that is
+  // done.
+  bool hold_throughout_ = false;
   bool given_up_ = false;  // the process has executed a program that could not be followed
   std::unique_ptr<os::ChildProcess> child_;
   std::optional<os::HeldEntry> entry_;

@@ -74,7 +74,7 @@ class Cases:
         run = subprocess.run([*before, STACKREEL, "trace", "--duration", "0.2", "-o", trace,
                               *arguments], capture_output=True, text=True, timeout=60)
         text = run.stderr.replace(self.folder, "DIR")
-        text = re.sub(r"\b(process(?:es)?|thread|by|-p) \d+", r"\1 PID", text)
+        text = re.sub(r"(\bprocess|\bthread|\bby|-p) \d+", r"\1 PID", text)
         text = re.sub(r"\d+ (calls?|bytes|return addresses)\b", r"N \1", text)
         self.sections[name] = f"exit {run.returncode}\n{text}"
         if target is not None and not target.goes_on():
