@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "agent/in_process_agent.h"
@@ -65,6 +66,23 @@ uint64_t Empty(InProcessAgent& agent, std::vector<uint8_t>& copy) {
   return bytes;
 }
 
+// What was written so far, of which `emptied` was.
+uint64_t Written(InProcessAgent& agent, uint64_t emptied) {
+  uint64_t bytes = emptied;
+  for (uint32_t i = 0; i < agent.pool().chunks; ++i) bytes += agent.chunk(i).used;
+  return bytes;
+}
+
+// Has the function's argument and return value recorded, an int each.
+void RecordInteger(InProcessAgent& agent) {
+  const stackreel::tracedata::ValueRead word = {.bytes = 4, .first = {}, .second = {}};
+  auto actions = stackreel::agent::RecordValues({word}, {word});
+  actions.list[4] = actions.list[6] = 0;  // none in vector registers, no texts
+  stackreel::tracedata::ActionSet set;
+  set.functions.emplace(1, std::move(actions));
+  agent.Act(set);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -92,14 +110,20 @@ int main(int argc, char** argv) {
   std::printf("plain %.2f ns/call\nhot %.2f ns/call\nsustained %.2f ns/call over %d calls\n", plain,
               hot, sustained, calls);
   std::printf("page faults while sustained %ld\n", PageFaults() - faults);
+  const uint64_t plain_bytes = Written(agent, bytes);
+  RecordInteger(agent);
+  std::printf("with an integer argument and result %.2f ns/call\n", Best(traced));
+  const double with_values = NanosecondsACall(traced, calls / 4, own_time);
+  std::printf("the same sustained %.2f ns/call\n", with_values);
+  agent.Act({});
   agent.control().recording = 0;
   std::printf("recording off %.2f ns/call\n", Best(traced));
   done = true;
   consumer.join();
-  const auto* slot = agent.OwnSlot();
-  const uint64_t all = bytes + (slot->chunk == 0 ? 0 : slot->write - slot->chunk_words);
-  std::printf("bytes a call %.3f, chunks %u, lost %u\n",
-              static_cast<double>(all) / (calls + 3'000'000 + 400'000), agent.pool().filled.load(),
-              slot->lost[3]);
+  const uint64_t values = Written(agent, bytes) - plain_bytes;
+  std::printf("bytes a call %.3f, with values %.3f, chunks %u, lost %u\n",
+              static_cast<double>(plain_bytes) / (calls + 3'000'000 + 400'000),
+              static_cast<double>(values) / (calls / 4 + 400'000), agent.pool().filled.load(),
+              agent.OwnSlot()->lost[3]);
   return 0;
 }

@@ -67,5 +67,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       CHECK(symbolizer.Text(frame.file).size() <= 3 * size + 3);
     }
   }
+  auto index = dwarf::SourceIndex::Open(file, {}, {.lines = false});
+  if (!index) return 0;
+  for (const Svma svma : Addresses(*image)) {
+    const auto prototype = (*index)->PrototypeAt(svma);
+    if (!prototype) CHECK(!prototype.error().empty());
+  }
   return 0;
 }

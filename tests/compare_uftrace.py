@@ -8,6 +8,7 @@ Then the calls of each thread, in order, with their depths, must be the same in
   uftrace replay of the recording
   stackreel replay of the recording
   uftrace replay of our trace, made of the recording by `convert`, and converted back
+Values of calls must be the same in the first and the last of these.
 uftrace shows a forked child's calls inside of those of its parent, we from its first one on: depths are
 counted from the least of a thread. It also knows longjmp by its name and takes calls off by itself: of
 such a program what we wrote is not held against it.
@@ -36,6 +37,21 @@ long add(long a, int b) { return a + b; }
 const char *name(const char *s, double d) { return d > 1 ? s : "none"; }
 char letter(char c) { return c; }
 int main(void) { return add(-5, 7) + strlen(name("hello", 2.5)) + letter('x') == 1; }""",
+    "types": """
+enum color { RED, GREEN = 5, NONE = -1 };
+struct pair { int a; double b; };
+enum color paint(enum color c, unsigned long n, short s) { return c; }
+float half(float a, int b, double c) { return a / 2; }
+const char *pick(const char *a, char *b, void *c) { return a; }
+int call(int (*f)(int), int n) { return f(n); }
+int twice(int n) { return n * 2; }
+int first(struct pair p, int n) { return p.a + n; }
+int main(void) {
+  struct pair p = {1, 2.5};
+  return paint(NONE, 123456789012345, -3) + paint(GREEN, 1, 2) + half(3, 4, 5.5) + (pick(0, "x", &p) == 0) +
+         (pick("a rather long text, longer than what uftrace keeps of a text, which is about "
+               "a hundred bytes or so", "", 0) == 0) + call(twice, 3) + first(p, 4) == 1;
+}""",
     "threads": """
 #include <pthread.h>
 static int leaf(int n) { return n + 1; }
@@ -76,28 +92,37 @@ def run(command, **options):
     return subprocess.run(command, capture_output=True, timeout=120, check=False, **options)
 
 
-def calls(text):
-    """The calls of each thread: [(depth, name), …]."""
+def calls(text, with_values=False):
+    """The calls of each thread: [(depth, name), …]; names with all that is shown of the call."""
     threads = collections.defaultdict(list)
+    results = collections.defaultdict(list)
     for line in text.decode("utf-8", "replace").splitlines():
         found = LINE.match(line)
         if not found:
             continue
         tid, indent, rest = found.groups()
+        if with_values and (result := re.search(r"[)}] = (.*);", rest)):
+            results[int(tid)].append(result.group(1))
         if rest.startswith(("}", "/*")) or not re.search(r"[({;]", rest):
             continue
-        name = re.sub(r"\(.*", "", rest)
+        if with_values:
+            # What a struct is called is not in our format.
+            name = re.sub(r"\w*{\.\.\.}", "{...}", re.sub(r"\)( = .*)?(;| {)$", ")", rest))
+        else:
+            name = re.sub(r"\(.*", "", rest)
         threads[int(tid)].append((len(indent) // 2, name))
     for tid, thread in threads.items():
         least = min(depth for depth, _ in thread)
         threads[tid] = [(depth - least, name) for depth, name in thread]
+    for tid, values in results.items():
+        threads[tid].append(sorted(values))
     return dict(threads)
 
 
-def uftrace_calls(folder):
+def uftrace_calls(folder, with_values=False):
     done = run(["uftrace", "replay", "--no-pager", "--no-event", "--no-comment", "-f", "tid",
-                "--no-args", "-d", folder])
-    return calls(done.stdout)
+                *([] if with_values else ["--no-args"]), "-d", folder])
+    return calls(done.stdout, with_values)
 
 
 def our_calls(stackreel, folder):
@@ -139,6 +164,10 @@ def check(stackreel, name, program, folder, arguments):
     jumps = any("longjmp" in function for thread in expected.values() for _, function in thread)
     if not jumps:
         ok = compare(name, "uftrace's replay of it", expected, uftrace_calls(back)) and ok
+        # Of a fork, the end in the child has no begin there.
+        if not name.startswith("fork"):
+            ok = compare(name, "what uftrace shows of values", uftrace_calls(recording, True),
+                         uftrace_calls(back, True)) and ok
     print(f"{name}: {len(expected)} threads, {total} calls: {'same' if ok else 'DIFFERENT'}")
     return ok
 

@@ -19,6 +19,7 @@
 #include "patch/room.h"
 #include "tracedata/action_table.h"
 #include "tracedata/agent_memory.h"
+#include "tracedata/value_reads.h"
 #include "x86/relocate.h"
 
 namespace stackreel::agent {
@@ -47,6 +48,24 @@ inline uint32_t TidOffset() {
     if (std::memcmp(thread + offset, &tid, sizeof(tid)) == 0) return offset;
   }
   return tracedata::kNoTidOffset;
+}
+
+// Actions by which these are recorded.
+inline tracedata::CallActions RecordValues(const std::vector<tracedata::ValueRead>& arguments,
+                                           const std::vector<tracedata::ValueRead>& results) {
+  tracedata::CallActions actions;
+  const tracedata::ValueReads head{.arguments = static_cast<uint16_t>(arguments.size()),
+                                   .results = static_cast<uint16_t>(results.size()),
+                                   .vectors = 1,
+                                   .texts = 1};
+  const auto append = [&](const void* bytes, size_t size) {
+    const auto* start = static_cast<const uint8_t*>(bytes);
+    actions.list.insert(actions.list.end(), start, start + size);
+  };
+  append(&head, sizeof(head));
+  for (const auto& read : arguments) append(&read, sizeof(read));
+  for (const auto& read : results) append(&read, sizeof(read));
+  return actions;
 }
 
 class InProcessAgent {

@@ -22,7 +22,6 @@ namespace {
 using tracedata::EventKind;
 using tracedata::ValueFormat;
 using tracedata::ValueRead;
-using tracedata::ValueReads;
 using tracedata::WordPlace;
 using How = ValueRead::How;
 
@@ -44,22 +43,6 @@ ValueRead Vector(uint32_t number, uint8_t bytes) {
 ValueRead Text(How how, WordPlace place) {
   return {
       .how = how, .bytes = 32, .limit = kLimit, .length_offset = 8, .first = place, .second = {}};
-}
-
-tracedata::CallActions Reads(const std::vector<ValueRead>& arguments,
-                             const std::vector<ValueRead>& results) {
-  tracedata::CallActions actions;
-  const ValueReads head{.arguments = static_cast<uint16_t>(arguments.size()),
-                        .results = static_cast<uint16_t>(results.size()),
-                        .vectors = 1};
-  const auto append = [&](const void* bytes, size_t size) {
-    const auto* start = static_cast<const uint8_t*>(bytes);
-    actions.list.insert(actions.list.end(), start, start + size);
-  };
-  append(&head, sizeof(head));
-  for (const ValueRead& read : arguments) append(&read, sizeof(read));
-  for (const ValueRead& read : results) append(&read, sizeof(read));
-  return actions;
 }
 
 template <typename T>
@@ -86,7 +69,7 @@ class ValuesTest : public testing::Test {
   F* Record(const std::vector<ValueRead>& arguments, const std::vector<ValueRead>& results,
             F* function) {
     tracedata::ActionSet set;
-    set.functions.emplace(kFunction, Reads(arguments, results));
+    set.functions.emplace(kFunction, RecordValues(arguments, results));
     agent_.Act(set);
     return agent_.Call(kFunction, function);
   }
@@ -326,7 +309,7 @@ OUT_OF_LINE int Outer(int x) { return inner(x) + inner(x); }
 TEST_F(ValuesTest, ShortCallsAreTakenBack) {
   tracedata::ActionSet set;
   for (const uint32_t id : {1u, 2u}) {
-    set.functions.emplace(id, Reads({Number(Integer(0), 4)}, {Number(Integer(0), 4)}));
+    set.functions.emplace(id, RecordValues({Number(Integer(0), 4)}, {Number(Integer(0), 4)}));
   }
   agent_.Act(set);
   const auto outer = agent_.Call(1, Outer);

@@ -18,6 +18,7 @@ constexpr int kMaxDepth = 32;
 constexpr uint64_t kMaxInRegisters = 16;
 constexpr uint64_t kWord = 8;
 constexpr size_t kMaxParameters = 64;
+constexpr size_t kMaxFields = 256;  // of unions mostly; more are nobody's
 constexpr size_t kMaxEnumerators = 4096;
 constexpr std::string_view kNotThere = "its type is not in this file";
 
@@ -136,12 +137,18 @@ std::string PrototypeReader::TextOf(const Place& place, const FormValue& text) {
 std::optional<PrototypeType> PrototypeReader::TypeOf(const Place& place, int depth) {
   if (!place.die.has_type) return PrototypeType();
   const std::optional<Place> type = Follow(place, place.die.type);
-  if (!type || depth > kMaxDepth) return std::nullopt;
-  const Key key = {type->info, type->die.offset};
+  if (!type) return std::nullopt;
+  return TypeAt(*type, depth);
+}
+
+std::optional<PrototypeType> PrototypeReader::TypeAt(const Place& place, int depth) {
+  if (depth > kMaxDepth) return std::nullopt;
+  const Key key = {place.info, place.die.offset};
   if (const auto known = types_.find(key); known != types_.end()) return known->second;
-  std::optional<PrototypeType> read = ReadType(*type, depth + 1);
-  types_.emplace(key, read);
-  return read;
+  types_.emplace(key, std::nullopt);
+  std::optional<PrototypeType> read = ReadType(place, depth + 1);
+  if (read && read->fields.size() > kMaxFields) read.reset();
+  return types_[key] = std::move(read);
 }
 
 std::optional<PrototypeType> PrototypeReader::ReadType(const Place& place, int depth) {
@@ -245,7 +252,7 @@ std::optional<PrototypeType> PrototypeReader::ReadPointer(const Place& place, in
     }
   } else if (IsStruct(to->die.tag) && is_reference &&
              TextOf(*to, to->die.name).starts_with("basic_string")) {
-    const std::optional<PrototypeType> object = ReadStruct(*to, depth + 1);
+    const std::optional<PrototypeType> object = TypeAt(*to, depth + 1);
     if (object && object->kind == Kind::kText) {
       type.kind = Kind::kText;
       type.text = object->text;
@@ -306,7 +313,10 @@ std::optional<PrototypeType> PrototypeReader::ReadArray(const Place& place, int 
         static_cast<uint32_t>(std::min<uint64_t>(std::max<uint64_t>(type.size, 1), 64));
     return type;
   }
-  for (uint64_t i = 0; i < count && type.size <= kMaxInRegisters && element->size != 0; ++i) {
+  const uint64_t in_registers = type.size <= kMaxInRegisters && element->size != 0
+                                    ? std::min(count, kMaxInRegisters / element->size)
+                                    : 0;
+  for (uint64_t i = 0; i < in_registers; ++i) {
     for (ScalarField field : element->fields) {
       field.offset += static_cast<uint32_t>(i * element->size);
       type.fields.push_back(field);
@@ -345,6 +355,7 @@ bool PrototypeReader::AddMember(const Place& member, int depth, PrototypeType& t
                            .kind = ScalarField::Kind::kFloat});
     return true;
   }
+  if (type.fields.size() > kMaxFields) return false;
   for (ScalarField field : is->fields) {
     if (offset + field.offset + field.size > kMaxInRegisters) return false;
     field.offset += static_cast<uint32_t>(offset);

@@ -111,6 +111,8 @@ class PrototypeReader {
   std::optional<Place> Follow(const Place& from, const FormValue& reference);
   // The type that a DIE has; nothing if it is not to be known.
   std::optional<PrototypeType> TypeOf(const Place& place, int depth);
+  // The type that a place is. While it is being read it is not known: types may go in circles.
+  std::optional<PrototypeType> TypeAt(const Place& place, int depth);
   std::optional<PrototypeType> ReadType(const Place& place, int depth);
   std::optional<PrototypeType> ReadPointer(const Place& place, int depth);
   std::optional<PrototypeType> ReadStruct(const Place& place, int depth);

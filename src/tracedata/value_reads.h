@@ -47,7 +47,7 @@ inline constexpr uint32_t kMaxObjectBytes = 32;
 struct ValueReads {
   uint16_t arguments = 0, results = 0;
   uint16_t vectors = 0;  // 1: some are in vector registers
-  uint16_t reserved = 0;
+  uint16_t texts = 0;    // 1: some are texts
 };
 static_assert(sizeof(ValueReads) == 8);
 

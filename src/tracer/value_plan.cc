@@ -193,6 +193,7 @@ std::vector<uint8_t> EncodeReads(const ValuePlan& plan) {
       if (is_vector(value.read.first) || is_vector(value.read.second)) head.vectors = 1;
     }
     if (texts != 0) {
+      head.texts = 1;
       const uint32_t left = tracedata::kMaxValueBytes - std::min(others, tracedata::kMaxValueBytes);
       const uint32_t limit = std::min(kLongestText, left / texts > 16 ? left / texts - 16 : 0);
       for (ValueRead& read : std::span(reads).subspan(first)) {

@@ -7,15 +7,16 @@ namespace {
 
 // Makes calls[] ready for a call at `place`: what stands at or below it was left, was parked, or
 // makes a tail call. False if the call must not be recorded.
-bool MakeWay(ThreadSlot& slot, uint64_t place, uint64_t now) {
-  if (slot.unwinding != 0 && place >= slot.unwinding) HijackAgain(slot, place, now);
+bool MakeWay(ThreadSlot& slot, uint64_t place) {
+  // The time is asked for where it is needed: rdtsc is half of what a call costs.
+  if (slot.unwinding != 0 && place >= slot.unwinding) HijackAgain(slot, place, Ticks());
   const OpenCall* top = Top(slot) - 1;
   const bool nests = top->place >= place || (top->place != 0 && OnOtherSignalStack(top->place));
-  if (!nests && !ParkBelow(slot, place, now)) return false;
+  if (!nests && !ParkBelow(slot, place, Ticks())) return false;
   OpenCall* equal = Top(slot) - 1;
   while (equal->place == place && WordAt(place) != equal->return_point &&
          (equal->function & tracedata::kRestored) == 0) {
-    WriteLeft(slot, *equal, now);
+    WriteLeft(slot, *equal, Ticks());
     SetTop(slot, equal);
     --equal;
   }
@@ -129,7 +130,7 @@ extern "C" uint64_t agent_enter_slowly(uint64_t place, uint64_t function, uint64
     Count(*slot, LossReason::kInterrupted);
     return 0;
   }
-  const bool has_room = MakeWay(*slot, place, Ticks());
+  const bool has_room = MakeWay(*slot, place);
   const CallPlan plan = PlanCall(*slot, static_cast<uint32_t>(function), place);
   if (!plan.opens || !has_room) {
     if (plan.opens && (plan.state & tracedata::kSilent) == 0) Count(*slot, LossReason::kTooDeep);

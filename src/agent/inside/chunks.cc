@@ -276,7 +276,8 @@ void WriteArguments(ThreadSlot& slot, OpenCall& call, const tracedata::ValueRead
   call.function |= kAnnounced;
   constexpr uint32_t kWords = EventWords(EventKind::kEntry);
   const uint32_t bytes = ReadValues(reads, registers, place, true, ValuesBehind(slot, kWords));
-  const uint64_t start = Ticks();
+  // Reading texts takes long.
+  const uint64_t start = reads.texts != 0 ? Ticks() : call.start;
   if (InReach(slot, start)) {
     call.start = start;
     time = static_cast<uint32_t>(start - slot.base);
