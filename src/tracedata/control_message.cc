@@ -72,6 +72,11 @@ std::vector<uint8_t> Encode(const ControlRequest& request) {
     writer.U8(pattern.patch ? 1 : 0);
     PutText(writer, pattern.text);
   }
+  writer.U32(static_cast<uint32_t>(request.filters.size()));
+  for (const FilterOption& filter : request.filters) {
+    writer.U8(static_cast<uint8_t>(filter.kind));
+    PutText(writer, filter.text);
+  }
   return writer.Take();
 }
 
@@ -97,7 +102,7 @@ Result<ControlRequest> DecodeRequest(ByteView bytes) {
   ControlRequest request;
   const uint8_t kind = reader.U8();
   if (kind < static_cast<uint8_t>(ControlRequest::Kind::kChange) ||
-      kind > static_cast<uint8_t>(ControlRequest::Kind::kDetach)) {
+      kind > static_cast<uint8_t>(ControlRequest::Kind::kFilter)) {
     return Fail(ErrorKind::kDamaged, fmt::format("there is no request of kind {}", kind));
   }
   request.kind = static_cast<ControlRequest::Kind>(kind);
@@ -106,6 +111,14 @@ Result<ControlRequest> DecodeRequest(ByteView bytes) {
     const uint8_t patch = reader.U8();
     if (patch > 1) return Fail(ErrorKind::kDamaged, "a pattern is neither to patch nor to unpatch");
     request.patterns.push_back({patch == 1, TakeText(reader)});
+  }
+  const uint32_t filters = reader.U32();
+  for (uint32_t i = 0; i < filters && reader.ok(); ++i) {
+    const uint8_t filter = reader.U8();
+    if (!IsFilterKind(filter)) {
+      return Fail(ErrorKind::kDamaged, fmt::format("there is no filter of kind {}", filter));
+    }
+    request.filters.push_back({static_cast<FilterOption::Kind>(filter), TakeText(reader)});
   }
   TRY(End(reader));
   return request;

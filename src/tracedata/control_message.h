@@ -9,10 +9,11 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "tracedata/filter_option.h"
 
 namespace stackreel::tracedata {
 
-inline constexpr uint16_t kControlVersion = 1;
+inline constexpr uint16_t kControlVersion = 2;
 inline constexpr size_t kMaxControlMessage = size_t{128} << 10;
 
 struct ControlPattern {
@@ -26,9 +27,11 @@ struct ControlRequest {
     kChange = 1,  // patch and unpatch what the patterns name
     kStatus = 2,
     kDetach = 3,  // end the trace
+    kFilter = 4,  // put these filters in force instead of those that are
   };
   Kind kind = Kind::kStatus;
-  std::vector<ControlPattern> patterns;
+  std::vector<ControlPattern> patterns = {};
+  std::vector<FilterOption> filters = {};
   friend bool operator==(const ControlRequest&, const ControlRequest&) = default;
 };
 

@@ -14,6 +14,19 @@ TEST(ControlMessage, SaysARequestAsItWas) {
   EXPECT_EQ(*read, request);
 }
 
+TEST(ControlMessage, SaysFiltersAsTheyWere) {
+  const ControlRequest request = {
+      .kind = ControlRequest::Kind::kFilter,
+      .filters = {{FilterOption::Kind::kBegin, "parse_*"}, {FilterOption::Kind::kTracing, "off"}}};
+  std::vector<uint8_t> bytes = Encode(request);
+  const auto read = DecodeRequest(bytes);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, request);
+  // The kind of the last, before a text of three letters.
+  bytes[bytes.size() - 3 - 4 - 1] = kFilterKinds + 1;
+  EXPECT_FALSE(DecodeRequest(bytes));
+}
+
 TEST(ControlMessage, SaysAnAnswerAsItWas) {
   ControlAnswer answer;
   answer.error = Error(ErrorKind::kNotFound, "nothing").WithCure("something");

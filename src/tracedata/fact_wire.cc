@@ -27,10 +27,12 @@ enum class FactType : uint16_t {
   kPatch = 10,
   kLoss = 11,
   kEnumeration = 12,
+  kFilters = 13,
 };
 
 constexpr size_t kMaxFormats = 256;    // arguments of a function
 constexpr size_t kMaxNames = 1 << 16;  // of an enumeration
+constexpr size_t kMaxFilters = 1 << 16;
 
 // One list of a fact's fields serves both ways: `Wire` is FactWriter or FactReader.
 class FactWriter {
@@ -74,6 +76,14 @@ class FactWriter {
     for (size_t i = 0; i < n; ++i) {
       out_.U64(static_cast<uint64_t>(names[i].value));
       (*this)(names[i].text);
+    }
+  }
+  void operator()(const std::vector<FilterOption>& filters) {
+    const size_t n = std::min(filters.size(), kMaxFilters);
+    out_.U32(static_cast<uint32_t>(n));
+    for (size_t i = 0; i < n; ++i) {
+      out_.U8(static_cast<uint8_t>(filters[i].kind));
+      (*this)(filters[i].text);
     }
   }
 
@@ -131,6 +141,17 @@ class FactReader {
       (*this)(name.text);
     }
   }
+  void operator()(std::vector<FilterOption>& filters) {
+    const uint32_t n = in_.U32();
+    ok_ = ok_ && n <= kMaxFilters;
+    for (uint32_t i = 0; i < n && ok(); ++i) {
+      FilterOption& filter = filters.emplace_back();
+      const uint8_t kind = in_.U8();
+      ok_ = ok_ && IsFilterKind(kind);
+      filter.kind = static_cast<FilterOption::Kind>(kind);
+      (*this)(filter.text);
+    }
+  }
 
  private:
   ByteReader& in_;
@@ -170,9 +191,11 @@ void Fields(Wire& wire, Fact& f) {
     Each(wire, f.ticks, f.pid, f.action, f.function, f.reason);
   } else if constexpr (std::is_same_v<T, TraceLoss>) {
     Each(wire, f.pid, f.reason, f.calls);
-  } else {
-    static_assert(std::is_same_v<T, TraceEnumeration>);
+  } else if constexpr (std::is_same_v<T, TraceEnumeration>) {
     Each(wire, f.id, f.name, f.names);
+  } else {
+    static_assert(std::is_same_v<T, FilterChange>);
+    Each(wire, f.ticks, f.pid, f.filters);
   }
 }
 
@@ -192,7 +215,7 @@ std::optional<TraceFact> DecodeFact(uint16_t type, ByteReader fields, bool& know
   }
 }
 
-static_assert(std::variant_size_v<TraceFact> == static_cast<size_t>(FactType::kEnumeration));
+static_assert(std::variant_size_v<TraceFact> == static_cast<size_t>(FactType::kFilters));
 static_assert(std::is_same_v<std::variant_alternative_t<4, TraceFact>, TraceFunction>);
 static_assert(static_cast<size_t>(FactType::kFunction) == 5);
 

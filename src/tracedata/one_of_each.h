@@ -50,6 +50,10 @@ inline std::vector<TraceFact> OneOfEachFact() {
                  .reason = "too short"},
       TraceLoss{.pid = 100, .reason = "killed", .calls = 12},
       TraceEnumeration{.id = 2, .name = "color", .names = {{-1, "kNone"}, {3, "kRed"}}},
+      FilterChange{.ticks = 905,
+                   .pid = 100,
+                   .filters = {{.kind = FilterOption::Kind::kBegin, .text = "foo*"},
+                               {.kind = FilterOption::Kind::kDepth, .text = "3"}}},
   };
 }
 

@@ -35,6 +35,7 @@ class TraceCopier {
       }
       TRY(writer_.Add(patch));
     }
+    TRY(AddAll(tables.filters));
     return AddAll(tables.losses);
   }
 

@@ -9,6 +9,7 @@
 
 #include "base/address.h"
 #include "base/build_id.h"
+#include "tracedata/filter_option.h"
 
 namespace stackreel::tracedata {
 
@@ -138,6 +139,14 @@ struct PatchEvent {
   friend bool operator==(const PatchEvent&, const PatchEvent&) = default;
 };
 
+// The filters and triggers that are in force from then on: all there are.
+struct FilterChange {
+  uint64_t ticks = 0;
+  uint32_t pid = 0;
+  std::vector<FilterOption> filters = {};
+  friend bool operator==(const FilterChange&, const FilterChange&) = default;
+};
+
 // Calls that were not recorded, beyond what events tell of.
 struct TraceLoss {
   uint32_t pid = 0;
@@ -146,8 +155,8 @@ struct TraceLoss {
   friend bool operator==(const TraceLoss&, const TraceLoss&) = default;
 };
 
-using TraceFact =
-    std::variant<TraceClock, TraceHost, TraceModule, ModuleLoad, TraceFunction, TraceThread,
-                 ProcessFork, ProcessExec, ProcessExit, PatchEvent, TraceLoss, TraceEnumeration>;
+using TraceFact = std::variant<TraceClock, TraceHost, TraceModule, ModuleLoad, TraceFunction,
+                               TraceThread, ProcessFork, ProcessExec, ProcessExit, PatchEvent,
+                               TraceLoss, TraceEnumeration, FilterChange>;
 
 }  // namespace stackreel::tracedata

@@ -196,6 +196,8 @@ void Trace::Take(TraceFact fact) {
     tables_.losses.push_back(std::move(*loss));
   } else if (auto* enumeration = std::get_if<TraceEnumeration>(&fact)) {
     tables_.enumerations.push_back(std::move(*enumeration));
+  } else if (auto* filters = std::get_if<FilterChange>(&fact)) {
+    tables_.filters.push_back(std::move(*filters));
   }
 }
 

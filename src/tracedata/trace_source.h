@@ -66,6 +66,7 @@ struct TraceTables {
   std::vector<ProcessExec> execs;
   std::vector<ProcessExit> exits;
   std::vector<PatchEvent> patches;
+  std::vector<FilterChange> filters;
   std::vector<TraceLoss> losses;
   std::vector<TraceEnumeration> enumerations;
 };

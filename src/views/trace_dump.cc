@@ -131,6 +131,16 @@ std::map<std::string, uint64_t> PatchCounts(const TraceTables& tables) {
   return counts;
 }
 
+// "-F parse -D 3", or that there are none.
+std::string FiltersText(const tracedata::FilterChange& change) {
+  std::string text;
+  for (const tracedata::FilterOption& filter : change.filters) {
+    if (!text.empty()) text += ' ';
+    text += tracedata::ToText(filter);
+  }
+  return text.empty() ? "none" : text;
+}
+
 void AppendFacts(TraceCalls& calls, std::string& text) {
   const TraceTables& tables = calls.source().tables();
   const auto time = [&](uint64_t ticks) {
@@ -167,6 +177,10 @@ void AppendFacts(TraceCalls& calls, std::string& text) {
   for (const auto& patch : tables.patches) {
     fmt::format_to(put, "{} {} pid {} function {} {}\n", ActionText(patch.action),
                    time(patch.ticks), patch.pid, patch.function, patch.reason);
+  }
+  for (const auto& change : tables.filters) {
+    fmt::format_to(put, "filters {} pid {} {}\n", time(change.ticks), change.pid,
+                   FiltersText(change));
   }
 }
 
@@ -319,6 +333,11 @@ std::string TraceInfoText(TraceCalls& calls) {
     line("exit", fmt::format("{} status {}", exit.pid, exit.status));
   }
   for (const auto& [name, count] : PatchCounts(tables)) line(name, fmt::format("{}", count));
+  for (const auto& change : tables.filters) {
+    std::string time;
+    AppendSeconds(time, calls.scale().Time(change.ticks));
+    line("filters", fmt::format("{} since {}", FiltersText(change), time));
+  }
   for (const auto& loss : tables.losses) {
     line("lost", fmt::format("{} calls of process {}: {}", loss.calls, loss.pid, loss.reason));
   }
@@ -373,7 +392,18 @@ std::string TraceInfoJson(TraceCalls& calls) {
     out += fmt::format(":{}", count);
     first = false;
   }
-  out += '}';
+  out += "},\n\"filters\":[";
+  for (const auto& change : tables.filters) {
+    out += fmt::format("{}\n{{\"since_ns\":{},\"pid\":{},\"options\":[",
+                       &change == tables.filters.data() ? "" : ",",
+                       calls.scale().Time(change.ticks), change.pid);
+    for (const auto& filter : change.filters) {
+      if (&filter != change.filters.data()) out += ',';
+      AppendJsonString(out, tracedata::ToText(filter));
+    }
+    out += "]}";
+  }
+  out += ']';
   text("damage", calls.source().damage());
   out += ",\n\"counters\":{";
   first = true;
