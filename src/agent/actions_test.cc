@@ -42,6 +42,9 @@ void CallNext() { nodes[*rest++ - 'a'](); }
 
 constexpr uint32_t IdOf(char name) { return static_cast<uint32_t>(name - 'a' + 1); }
 
+// What g does where a test wants more of it than to be called.
+std::function<void()> change;
+
 class ActionsTest : public testing::Test {
  protected:
   ActionsTest() {
@@ -162,8 +165,59 @@ TEST_F(ActionsTest, LeastDurations) {
   EXPECT_EQ(Run("a(b(e(d(e)))b)"), "d e b a");
 }
 
-// g changes what is in force.
-std::function<void()> change;
+// Calls that were held back over more chunks and a longer time than a word of ticks counts are told
+// of in the end, with the time at which they began.
+TEST_F(ActionsTest, HeldBackOverSeveralChunks) {
+  On('c').flags = tracedata::kLeadsHere;
+  set_.root_state = tracedata::kHolding;
+  agent_.Act(set_);
+  std::string many(70'000, 'c');
+  const std::string program = "a(" + many + "b(d" + "c))";
+  const size_t before = agent_.Events(CurrentTid()).size();
+  rest = program.c_str();
+  CallNext();
+  const auto events = agent_.Events(CurrentTid());
+  // a is told of at the end of the first chunk, b when it ends.
+  size_t ends_of_a = 0, calls_of_b = 0, calls_of_c = 0, others = 0;
+  for (size_t i = before; i < events.size(); ++i) {
+    const Event& event = events[i];
+    if (event.kind == tracedata::EventKind::kBase || event.kind == tracedata::EventKind::kEntry) {
+      continue;
+    }
+    ends_of_a += event.function == IdOf('a') ? 1 : 0;
+    calls_of_b += event.function == IdOf('b') ? 1 : 0;
+    calls_of_c += event.function == IdOf('c') ? 1 : 0;
+    others += event.function == IdOf('d') ? 1 : 0;
+  }
+  EXPECT_EQ(ends_of_a, 1u);
+  EXPECT_EQ(calls_of_b, 1u);
+  EXPECT_EQ(calls_of_c, many.size() + 1);
+  EXPECT_EQ(others, 0u);
+}
+
+// One that begins before what the chunk counts its times from gets a base of its own.
+TEST_F(ActionsTest, HeldBackSinceBeforeTheBase) {
+  nodes[6] = [] { change(); };
+  On('c').flags = tracedata::kLeadsHere;
+  set_.root_state = tracedata::kHolding;
+  agent_.Act(set_);
+  Run("c");
+  const uint64_t start = __builtin_ia32_rdtsc();
+  // As if so long a time had gone by that a new base was written.
+  change = [this] { agent_.OwnSlot()->base = __builtin_ia32_rdtsc(); };
+  rest = "a(b(gc))";
+  CallNext();
+  const auto events = agent_.Events(CurrentTid());
+  uint64_t entry_of_a = 0;
+  for (const Event& event : events) {
+    if (event.kind == tracedata::EventKind::kEntry && event.function == IdOf('a')) {
+      entry_of_a = event.time;
+    }
+  }
+  EXPECT_GE(entry_of_a, start);
+  EXPECT_LE(entry_of_a - start, uint64_t{1} << 32);
+  EXPECT_EQ(agent_.OpenCalls(), 0u);
+}
 
 TEST_F(ActionsTest, ChangedWhileCallsAreOpen) {
   nodes[6] = [] { change(); };

@@ -276,6 +276,29 @@ TEST_F(RecordingTest, NoRegisterChanges) {
   CheckRegisters(agent.Stub(StubKind::kAfterCatch, 3, AgentTestRegisterTarget));
 }
 
+// The same where functions have actions: of one that has none, one that has, and one that is passed
+// through.
+TEST_F(RecordingTest, NoRegisterChangesWhereFunctionsAct) {
+  InProcessAgent agent;
+  const auto stub = agent.Call(1, AgentTestRegisterTarget);
+  const auto acting = agent.Call(2, AgentTestRegisterTarget);
+  tracedata::ActionSet set;
+  set.functions[2].actions.flags = tracedata::kAlways;
+  agent.Act(set);
+  CheckRegisters(stub);
+  CheckRegisters(stub);
+  CheckRegisters(acting);
+  set.root_state = tracedata::kOutside;
+  agent.Act(set);
+  CheckRegisters(stub);
+  CheckRegisters(acting);
+  set.root_state = tracedata::kHolding;
+  agent.Act(set);
+  CheckRegisters(stub);
+  EXPECT_EQ(InProcessAgent::Text(agent.Events(CurrentTid())),
+            "C1 C1 C1 C1 C1 C1 C1 C1 C1 C1 C2 C2 C2 C2 C2");
+}
+
 // A function that calls mcount behind its prologue: the site lies inside its frame.
 extern "C" int AgentTestFramed(int x);
 extern "C" int AgentTestFramedSite(int x);

@@ -9,11 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/number_range.h"
 #include "cli/print.h"
 #include "cli/trace_control.h"
+#include "cli/trace_question.h"
 #include "tracedata/control_message.h"
-#include "tracer/control_socket.h"
 #include "tracer/recover.h"
 
 namespace stackreel::cli {
@@ -21,50 +20,6 @@ namespace {
 
 using tracedata::ControlAnswer;
 using tracedata::ControlRequest;
-
-// The agent that a trace which does not answer has left.
-Result<std::optional<tracer::FoundAgent>> FindLeftAgent(uint32_t pid) {
-  TRY_ASSIGN(const auto target, tracer::Target::Open(pid));
-  TRY_ASSIGN(auto found, tracer::FindAgent(*target));
-  if (found && found->tracer_pid == 0) found.reset();
-  return found;
-}
-
-// What to say where nobody answers.
-Error NotTraced(uint32_t pid, Error error) {
-  if (error.kind != ErrorKind::kNotFound) return error;
-  const auto found = FindLeftAgent(pid);
-  if (!found) return found.error();
-  if (!*found) return error;
-  if ((*found)->tracer_alive) {
-    return Error(
-               ErrorKind::kPermission,
-               fmt::format("process {} is traced by process {}, whose control socket is not where "
-                           "this user looks",
-                           pid, (*found)->tracer_pid))
-        .WithCure("ask as the user who traces it, with the same XDG_RUNTIME_DIR");
-  }
-  return Error(ErrorKind::kNotFound,
-               fmt::format("process {} was traced by process {}, which has ended without detaching",
-                           pid, (*found)->tracer_pid))
-      .WithCure(fmt::format("put it back as it was: stackreel detach -p {}", pid));
-}
-
-// Asks the trace of a process; what it could not do is an error here, and so is that there is none.
-Result<ControlAnswer> Ask(uint32_t pid, const ControlRequest& request) {
-  const auto bytes = tracer::AskTrace(pid, tracedata::Encode(request));
-  if (!bytes) return Fail(NotTraced(pid, bytes.error()));
-  TRY_ASSIGN(ControlAnswer answer, tracedata::DecodeAnswer(*bytes));
-  if (answer.error) return Fail(std::move(*answer.error));
-  return answer;
-}
-
-void AddPidOption(CLI::App& app, uint32_t& pid) {
-  app.add_option("-p,--pid", pid, "The process that is traced")
-      ->type_name("PID")
-      ->required()
-      ->check(WholeNumber(1, INT32_MAX));
-}
 
 class ChangeCommand : public Command {
  public:
@@ -97,7 +52,7 @@ class ChangeCommand : public Command {
       TRY(tracer::FunctionPattern::Parse(text));
       request.patterns.push_back({patch_, text});
     }
-    TRY_ASSIGN(const ControlAnswer answer, Ask(pid_, request));
+    TRY_ASSIGN(const ControlAnswer answer, AskTraceOf(pid_, request));
     if (global.quiet) return kExitDone;
     Print(stdout, "{}\n",
           Plural(answer.Find("functions", patch_ ? "patched" : "unpatched"), "function") +
@@ -133,7 +88,7 @@ class StatusCommand : public Command {
   }
   Result<int> Run(const GlobalOptions&) override {
     TRY_ASSIGN(const ControlAnswer answer,
-               Ask(pid_, {.kind = ControlRequest::Kind::kStatus, .patterns = {}}));
+               AskTraceOf(pid_, {.kind = ControlRequest::Kind::kStatus}));
     if (json_) {
       nlohmann::ordered_json object = {{"schema", "stackreel-status-1"}};
       for (const tracedata::ControlCount& count : answer.counts) {
@@ -173,7 +128,7 @@ class DetachCommand : public Command {
     TRY_ASSIGN(const auto found, tracer::FindAgent(*target));
     if (!found || found->tracer_pid == 0 || found->tracer_alive) {
       TRY_ASSIGN(const ControlAnswer answer,
-                 Ask(pid_, {.kind = ControlRequest::Kind::kDetach, .patterns = {}}));
+                 AskTraceOf(pid_, {.kind = ControlRequest::Kind::kDetach}));
       return Report(answer.Find("left", "whole") == 1, answer.Find("left", "return addresses"),
                     answer.Find("left", "busy threads"), global);
     }

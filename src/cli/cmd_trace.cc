@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/filter_options.h"
 #include "cli/number_range.h"
 #include "cli/print.h"
 #include "cli/trace_control.h"
@@ -78,6 +78,7 @@ class TraceCommand : public Command {
   [[nodiscard]] std::vector<std::string> examples() const override {
     return {"stackreel trace -P 'parse_*' -- ./program args     # a command, from before main()",
             "stackreel trace -P . -U 'log_*' -- ./program       # all of its functions but some",
+            "stackreel trace -P . -F parse -D 3 -- ./program    # three levels of what parse calls",
             "stackreel trace -p 1234 -P handle_request          # a running process, until Ctrl-C",
             "stackreel trace -a -P 'parse_*' -- ./program       # with arguments and return values",
             "stackreel trace -A 'open@libc@arg1/s,arg2/x32' -R 'open@libc@retval/i32' -- ./program",
@@ -101,7 +102,8 @@ class TraceCommand : public Command {
   std::vector<std::pair<char, std::string>> patterns_;
   std::vector<std::string> patch_, unpatch_;
   std::vector<std::string> arguments_, returns_;
-  std::string time_, on_full_ = "block", libraries_ = "wait", clock_ = "auto";
+  FilterOptions filters_;
+  std::string on_full_ = "block", libraries_ = "wait", clock_ = "auto";
   double duration_ = 0;
   uint32_t buffer_mb_ = 32;
   std::optional<double> duration_s_;
@@ -143,8 +145,7 @@ void TraceCommand::AddOptions(CLI::App& app) {
   app.add_option("--duration", duration_, "Stop after SECONDS")
       ->type_name("SECONDS")
       ->check(Number(0.001, 1e9));
-  app.add_option("-t,--time", time_, "Leave out calls shorter than TIME: 10us, 2ms, 1s, or ns")
-      ->type_name("TIME");
+  filters_.Add(app);
   app.add_option("-o,--output", options_.output,
                  "Write to the directory DIR. A trace that is there becomes DIR.old")
       ->type_name("DIR")
@@ -178,23 +179,6 @@ void TraceCommand::AddOptions(CLI::App& app) {
       ->type_name("LEVEL")
       ->check(WholeNumber(0, 22))
       ->capture_default_str();
-}
-
-// "10us", "2ms", "1s", "500" (nanoseconds).
-Result<double> ParseMicroseconds(const std::string& text) {
-  char* end = nullptr;
-  const double number = std::strtod(text.c_str(), &end);
-  const std::string unit = end;
-  const double scale = unit.empty() || unit == "ns" ? 1e-3
-                       : unit == "us"               ? 1
-                       : unit == "ms"               ? 1e3
-                       : unit == "s"                ? 1e6
-                                                    : 0;
-  if (end == text.c_str() || scale == 0 || !std::isfinite(number) || number < 0) {
-    return Fail(ErrorKind::kUsage,
-                fmt::format("-t: '{}' is not a time such as 500, 10us, 2ms or 1s", text));
-  }
-  return number * scale;
 }
 
 // -A and -R; where no -P is given they name what is recorded, too.
@@ -233,11 +217,14 @@ Status TraceCommand::Convert() {
   }
   if (!any) {
     return Fail(Error(ErrorKind::kUsage, "no function is named; only what -P names is recorded")
-                    .WithCure("all of the program: -P ."));
+                    .WithCure(filters_.given().empty()
+                                  ? "all of the program: -P ."
+                                  : "filters choose among what is patched; all of the program: -P "
+                                    "."));
   }
-  if (!time_.empty()) {
-    TRY_ASSIGN(options_.min_duration_us, ParseMicroseconds(time_));
-  }
+  // Told of before anything is started.
+  TRY(tracer::CallFilters::Parse(filters_.given()));
+  options_.filters = filters_.given();
   if (std::isnan(duration_)) return Fail(ErrorKind::kUsage, "--duration: nan is not a time");
   if (duration_ > 0) duration_s_ = duration_;
   options_.chunks = (buffer_mb_ << 20) / tracedata::kChunkSize;
@@ -382,6 +369,9 @@ int TraceCommand::Report(const TraceSummary& summary, const GlobalOptions& globa
     if (summary.texts_unread) {
       Print(stderr,
             "  texts were not read: the program's filter of system calls (seccomp) might end it\n");
+    }
+    for (const auto& [reason, count] : summary.acting.refused) {
+      Print(stderr, "  {} of filters not patched: {}\n", Plural(count, "function"), reason);
     }
     if (summary.patched.deferred != 0) {
       Print(stderr, "  {} patched late: a thread was inside\n",

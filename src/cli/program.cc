@@ -38,6 +38,7 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(MakeTraceCommand());
   commands.push_back(MakePatchCommand());
   commands.push_back(MakeUnpatchCommand());
+  commands.push_back(MakeFilterCommand());
   commands.push_back(MakeStatusCommand());
   commands.push_back(MakeDetachCommand());
   commands.push_back(MakeDoctorCommand());

@@ -21,6 +21,18 @@ constexpr std::array<const char*, tracedata::kLossReasons> kLossNames = {
     "made by a signal handler in the agent", "calls nested too deep", "too many threads",
     "no free chunk"};
 
+void DescribeFilters(const tracer::TraceSession& session, ControlAnswer& answer) {
+  const tracer::CallFilters& filters = session.filters();
+  for (size_t i = 0; i < filters.options.size(); ++i) {
+    if (!tracedata::IsOfFunctions(filters.options[i].kind)) continue;
+    answer.Add("filters", tracedata::ToText(filters.options[i]), session.filter_matches()[i]);
+  }
+  if (filters.levels != tracedata::kLevels) answer.Add("limits", "levels (-D)", filters.levels);
+  if (filters.least_nanoseconds != 0) {
+    answer.Add("limits", "nanoseconds (-t)", filters.least_nanoseconds);
+  }
+}
+
 Result<ControlAnswer> Change(tracer::TraceSession& session, const ControlRequest& request) {
   std::vector<tracer::PatternChoice> patterns;
   for (const tracedata::ControlPattern& pattern : request.patterns) {
@@ -39,6 +51,16 @@ Result<ControlAnswer> Change(tracer::TraceSession& session, const ControlRequest
   return answer;
 }
 
+Result<ControlAnswer> Filter(tracer::TraceSession& session, const ControlRequest& request) {
+  TRY_ASSIGN(const tracer::PatchCounts counts, session.SetFilters(request.filters));
+  if (!counts.error.empty()) return Fail(ErrorKind::kIo, counts.error);
+  ControlAnswer answer;
+  DescribeFilters(session, answer);
+  answer.Add("functions", "deferred", counts.deferred);
+  for (const auto& [reason, count] : counts.refused) answer.Add("refused", reason, count);
+  return answer;
+}
+
 ControlAnswer DescribeStatus(tracer::TraceSession& session) {
   ControlAnswer answer;
   const tracer::SiteCounts sites = session.CountSites();
@@ -51,6 +73,8 @@ ControlAnswer DescribeStatus(tracer::TraceSession& session) {
   for (const auto& [state, count] : sites.by_state) answer.Add("sites", state, count);
   for (const auto& [kind, count] : sites.by_kind) answer.Add("patched by", kind, count);
   for (const auto& [reason, count] : sites.refused) answer.Add("refused", reason, count);
+  DescribeFilters(session, answer);
+  answer.Add("recorded", "tracing is on", session.IsTracing() ? 1 : 0);
   answer.Add("recorded", "calls", collected.calls);
   answer.Add("recorded", "threads", collected.threads);
   answer.Add("recorded", "bytes", collected.bytes);
@@ -68,7 +92,9 @@ std::string Plural(uint64_t count, const std::string& what) {
 
 ControlAnswer AnswerRequest(tracer::TraceSession& session, const ControlRequest& request) {
   if (request.kind == ControlRequest::Kind::kStatus) return DescribeStatus(session);
-  Result<ControlAnswer> answer = Change(session, request);
+  Result<ControlAnswer> answer = request.kind == ControlRequest::Kind::kFilter
+                                     ? Filter(session, request)
+                                     : Change(session, request);
   if (answer) return std::move(*answer);
   ControlAnswer failed;
   failed.error = std::move(answer.error());

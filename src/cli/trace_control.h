@@ -15,6 +15,7 @@ namespace stackreel::cli {
 std::unique_ptr<Command> MakeTraceCommand();
 std::unique_ptr<Command> MakePatchCommand();
 std::unique_ptr<Command> MakeUnpatchCommand();
+std::unique_ptr<Command> MakeFilterCommand();
 std::unique_ptr<Command> MakeStatusCommand();
 std::unique_ptr<Command> MakeDetachCommand();
 

@@ -85,13 +85,6 @@ std::string NameOf(const ModuleFunction& function) {
   return fmt::format("func_{:x}", function.start.value);
 }
 
-bool MatchesAnyName(const FunctionPattern& pattern, const ModuleFunction& function) {
-  if (function.name.empty()) return pattern.MatchesName(NameOf(function));
-  return pattern.MatchesName(function.name) ||
-         std::ranges::any_of(function.others,
-                             [&](std::string_view name) { return pattern.MatchesName(name); });
-}
-
 // Why a function cannot be recorded, by what it does; null if it can.
 const char* WhyUnfit(const TargetModule& module, const ModuleFunction& function) {
   if (function.start == module.code->image().entry()) return kNotCalled;
@@ -103,6 +96,13 @@ const char* WhyUnfit(const TargetModule& module, const ModuleFunction& function)
 }
 
 }  // namespace
+
+bool MatchesAnyName(const FunctionPattern& pattern, const ModuleFunction& function) {
+  if (function.name.empty()) return pattern.MatchesName(NameOf(function));
+  return pattern.MatchesName(function.name) ||
+         std::ranges::any_of(function.others,
+                             [&](std::string_view name) { return pattern.MatchesName(name); });
+}
 
 Choice ChoiceOf(std::span<const PatternChoice> patterns, const TargetModule& module,
                 const ModuleFunction& function) {
@@ -131,14 +131,14 @@ void PatchedFunctions::UseAgent(const AgentPlace& agent, bool always_needed) {
   process_.emplace(target_, agent);
 }
 
-Error PatchedFunctions::NothingMatches(const PatternChoice& choice) const {
-  const std::string& text = choice.pattern.text();
+Error PatchedFunctions::NothingMatches(const FunctionPattern& pattern) const {
+  const std::string& text = pattern.text();
   std::vector<std::string_view> names;
   size_t modules = 0;
   size_t functions = 0;
   std::string untraceable;
   for (const TargetModule& module : modules_) {
-    if (!module.is_mapped || !choice.pattern.MatchesModule(module.path, module.is_program)) {
+    if (!module.is_mapped || !pattern.MatchesModule(module.path, module.is_program)) {
       continue;
     }
     ++modules;
@@ -179,7 +179,7 @@ Status PatchedFunctions::CheckMatches(std::span<const PatternChoice> patterns,
                                       const std::vector<size_t>& matches) {
   for (size_t i = 0; i < patterns.size(); ++i) {
     if (matches[i] != 0 || MayComeLater(patterns[i].pattern)) continue;
-    return Fail(NothingMatches(patterns[i]));
+    return Fail(NothingMatches(patterns[i].pattern));
   }
   return {};
 }
@@ -216,6 +216,12 @@ Result<PatchedFunctions::Choices> PatchedFunctions::Choose(std::span<const Patte
   }
   if (each_must_match) TRY(CheckMatches(patterns, matches));
   return choices;
+}
+
+Result<PatchedFunctions::Function*> PatchedFunctions::RegisterNamed(
+    size_t module, const ModuleFunction& function) {
+  const bool is_fit = WhyUnfit(modules_[module], function) == nullptr;
+  return Register(module, function, is_fit ? Values::kAsAsked : Values::kNone);
 }
 
 Result<PatchedFunctions::Function*> PatchedFunctions::Register(size_t module,
@@ -378,6 +384,13 @@ Status PatchedFunctions::Unpatch(const FunctionList& functions, PatchCounts& cou
   std::erase_if(sites, [this](size_t i) {
     return sites_.state(i) == patch::SiteState::kOriginal || FunctionOf(i).is_needed;
   });
+  // What acts stays patched, but is not recorded.
+  counts.unpatched +=
+      static_cast<size_t>(std::erase_if(sites, [this](size_t i) { return Acts(FunctionOf(i)); }));
+  return UnpatchSites(std::move(sites), counts);
+}
+
+Status PatchedFunctions::UnpatchSites(std::vector<size_t> sites, PatchCounts& counts) {
   if (sites.empty()) return {};
   Take(sites_.Unpatch(sites, process_->process(), patch::SwitchMode::kStopped), counts);
   TRY(LogPatch(sites, PatchEvent::Action::kUnpatched));
@@ -412,7 +425,7 @@ void PatchedFunctions::CountPatched(std::span<Function* const> wanted, PatchCoun
 
 // What can be said of each function before its site is switched.
 Result<std::vector<PatchedFunctions::Function*>> PatchedFunctions::Plan(
-    const FunctionList& functions) {
+    const FunctionList& functions, For what) {
   Wishes wishes;
   TRY(AddNeeded(wishes));
   TRY(AddLinkerStub(wishes));
@@ -421,10 +434,9 @@ Result<std::vector<PatchedFunctions::Function*>> PatchedFunctions::Plan(
   std::vector<Function*> wanted;
   for (const auto& [module, function] : functions) {
     const char* const unfit = WhyUnfit(modules_[module], *function);
-    const Values values = unfit == nullptr ? Values::kAsAsked : Values::kNone;
-    TRY_ASSIGN(Function * known, Register(module, *function, values));
+    TRY_ASSIGN(Function * known, RegisterNamed(module, *function));
     wanted.push_back(known);
-    known->named = true;
+    known->named = known->named || what == For::kRecording;
     if (known->is_needed) {
       known->refused = kNeeded;
     } else if (unfit != nullptr) {
@@ -438,8 +450,8 @@ Result<std::vector<PatchedFunctions::Function*>> PatchedFunctions::Plan(
   return wanted;
 }
 
-Status PatchedFunctions::Patch(const FunctionList& functions, PatchCounts& counts) {
-  TRY_ASSIGN(const std::vector<Function*> wanted, Plan(functions));
+Status PatchedFunctions::Patch(const FunctionList& functions, For what, PatchCounts& counts) {
+  TRY_ASSIGN(const std::vector<Function*> wanted, Plan(functions, what));
   if (actions_changed_) TRY(PublishActions());
   std::vector<size_t> sites = SitesOf(functions);
   // In one batch with those that walk the stack: nobody must unwind before they are patched.
@@ -497,7 +509,7 @@ Status PatchedFunctions::Reserve() {
 Status PatchedFunctions::Prepare(std::span<const PatternChoice> patterns) {
   TRY_ASSIGN(const Choices choices, Choose(patterns, /*each_must_match=*/false));
   if (choices.patch.empty()) return {};
-  TRY(Plan(choices.patch));
+  TRY(Plan(choices.patch, For::kRecording));
   return {};
 }
 
@@ -517,10 +529,12 @@ Result<PatchCounts> PatchedFunctions::ApplyChosen(std::span<const PatternChoice>
                                                   const Choices& choices) {
   PatchCounts counts;
   counts.matched = choices.patch.size() + choices.unpatch.size();
+  TRY(MarkRecorded(choices.unpatch, false));
   TRY(Unpatch(choices.unpatch, counts));
   KeepInForce(patterns);
+  TRY(MarkRecorded(choices.patch, true));
   if (!choices.patch.empty() || !Awaited().empty() || always_needed_) {
-    TRY(Patch(choices.patch, counts));
+    TRY(Patch(choices.patch, For::kRecording, counts));
   }
   if (counts.error.empty()) fresh_.clear();
   return counts;

@@ -18,6 +18,7 @@
 #include "patch/site_set.h"
 #include "tracedata/action_table.h"
 #include "tracedata/trace_facts.h"
+#include "tracer/call_filters.h"
 #include "tracer/function_numbers.h"
 #include "tracer/function_pattern.h"
 #include "tracer/function_values.h"
@@ -77,6 +78,17 @@ class PatchedFunctions {
   // The same for patterns of another program: those that match nothing here stay in force.
   Result<PatchCounts> TakeOver(std::span<const PatternChoice> patterns);
   [[nodiscard]] std::span<const PatternChoice> in_force() const { return in_force_; }
+  // Whether each pattern of the filters matches something; an error as SetFilters gives it.
+  Status CheckFilters(const CallFilters& filters);
+  // Puts these in force, instead of those that were. Their functions are patched for it, and
+  // counted; but recorded only if a pattern named them, or -F or -C did. kNotFound if a pattern
+  // matches nothing and `each_must_match`; then nothing is done. `ticks_per_second` is the clock's
+  // (NowTicks).
+  Result<PatchCounts> SetFilters(CallFilters filters, uint64_t ticks_per_second,
+                                 bool each_must_match);
+  [[nodiscard]] const CallFilters& filters() const { return filters_; }
+  // How many functions each of filters().options is about.
+  [[nodiscard]] std::span<const size_t> filter_matches() const { return filter_matches_; }
   // Sees to what was loaded and unloaded since the last look. Sites of what is not mapped any more
   // are forgotten: whatever is mapped there next is not written to.
   Result<PatchCounts> FollowLibraries();
@@ -108,6 +120,7 @@ class PatchedFunctions {
     bool named = false;  // by the user
     // Patched whenever anything is: it walks the stack, or tells what was loaded.
     bool is_needed = false;
+    bool recorded = false;           // named by the user, and not to be unpatched since
     tracedata::CallActions actions;  // PublishActions puts them in force
   };
   struct Key {
@@ -133,19 +146,37 @@ class PatchedFunctions {
   Result<Choices> Choose(std::span<const PatternChoice> patterns, bool each_must_match);
   Result<PatchCounts> ApplyChosen(std::span<const PatternChoice> patterns, const Choices& choices);
   Status CheckMatches(std::span<const PatternChoice> patterns, const std::vector<size_t>& matches);
-  [[nodiscard]] Error NothingMatches(const PatternChoice& choice) const;
+  [[nodiscard]] Error NothingMatches(const FunctionPattern& pattern) const;
   enum class Values : uint8_t { kNone, kAsAsked };
   Result<Function*> Register(size_t module, const ModuleFunction& function,
                              Values values = Values::kNone);
+  // With the values that were asked for, if it can be recorded.
+  Result<Function*> RegisterNamed(size_t module, const ModuleFunction& function);
   [[nodiscard]] Status CheckValues(const FunctionList& functions) const;
   Status PlanAll(const Wishes& wishes);
   Status AddSite(size_t module, const PlannedSite& planned);
   void ReadModulesOfNeeded();
   Status AddNeeded(Wishes& wishes);
-  Result<std::vector<Function*>> Plan(const FunctionList& functions);
-  Status Patch(const FunctionList& functions, PatchCounts& counts);
+  // Why functions are patched.
+  enum class For : uint8_t { kRecording, kActing };
+  Result<std::vector<Function*>> Plan(const FunctionList& functions, For what);
+  Status Patch(const FunctionList& functions, For what, PatchCounts& counts);
   Status Unpatch(const FunctionList& functions, PatchCounts& counts);
+  Status UnpatchSites(std::vector<size_t> sites, PatchCounts& counts);
   Status PublishActions();
+  FunctionList MatchesOf(const FunctionPattern& pattern, const std::set<size_t>& modules);
+  [[nodiscard]] std::set<size_t> AllModules() const;
+  Status ActIn(const std::set<size_t>& modules, FunctionList& acting);
+  Result<uint8_t> DurationNumber(uint64_t ticks);
+  bool MarkUnrecorded(bool idle);
+  Status MarkRecorded(const FunctionList& functions, bool recorded);
+  static bool Acts(const Function& function);
+  Status WriteCommonFilters();
+  Status UnpatchIdle(PatchCounts& counts);
+  [[nodiscard]] uint64_t TicksOf(uint64_t nanoseconds) const {
+    return static_cast<uint64_t>(static_cast<double>(nanoseconds) * 1e-9 *
+                                 static_cast<double>(ticks_per_second_));
+  }
   [[nodiscard]] std::vector<size_t> SitesOf(const FunctionList& functions) const;
   [[nodiscard]] Function& FunctionOf(size_t site);
   [[nodiscard]] const Function& FunctionOf(size_t site) const;
@@ -172,11 +203,17 @@ class PatchedFunctions {
   std::map<Key, Function> functions_;
   std::map<std::pair<size_t, uint32_t>, Key> by_id_;  // with its module
   tracedata::ActionSet common_actions_;               // all but what each function has
+  uint64_t ticks_per_second_ = 1'000'000'000;
+  CallFilters filters_;
+  std::vector<size_t> filter_matches_;  // of each of its options
   patch::SiteSet sites_;
   std::vector<Key> site_keys_;         // whose each site is
   std::optional<Key> linker_;          // the function of the dynamic linker
   std::map<size_t, size_t> expected_;  // functions to be patched, by module
 };
+
+// By its name, or another.
+bool MatchesAnyName(const FunctionPattern& pattern, const ModuleFunction& function);
 
 // What the patterns say of a function, by any of its names: the last that matches decides.
 Choice ChoiceOf(std::span<const PatternChoice> patterns, const TargetModule& module,

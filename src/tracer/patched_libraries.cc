@@ -121,6 +121,12 @@ std::vector<std::string> PatchedFunctions::Awaited() const {
     });
     if (!is_there) awaited.push_back(choice.pattern.text());
   }
+  for (const FunctionFilter& filter : filters_.functions) {
+    const bool is_there = std::ranges::any_of(modules_, [&filter](const TargetModule& module) {
+      return filter.pattern.MatchesModule(module.path, module.is_program);
+    });
+    if (!is_there) awaited.push_back(filter.pattern.text());
+  }
   return awaited;
 }
 
@@ -153,12 +159,22 @@ Result<PatchCounts> PatchedFunctions::FollowLibraries() {
   TRY(ReadModules());
   NoteReloaded();
   PatchCounts counts;
-  const bool any_wanted = std::ranges::any_of(
-      in_force_, [](const PatternChoice& choice) { return choice.choice == Choice::kPatch; });
+  const bool any_wanted = !filters_.functions.empty() ||
+                          std::ranges::any_of(in_force_, [](const PatternChoice& choice) {
+                            return choice.choice == Choice::kPatch;
+                          });
   if (fresh_.empty() || !any_wanted) return counts;
   const FunctionList chosen = ChooseInFresh();
   counts.matched = chosen.size();
-  TRY(Patch(chosen, counts));
+  FunctionList acting;
+  TRY(ActIn(fresh_, acting));
+  TRY(MarkRecorded(chosen, true));
+  if (!acting.empty()) {
+    TRY(PublishActions());
+    PatchCounts for_acting;
+    TRY(Patch(acting, For::kActing, for_acting));
+  }
+  TRY(Patch(chosen, For::kRecording, counts));
   if (counts.error.empty()) fresh_.clear();
   return counts;
 }

@@ -106,6 +106,8 @@ Status TraceSession::Open() {
     TRY(target_->Hold());
   }
   MakeFunctions();
+  TRY_ASSIGN(const CallFilters filters, CallFilters::Parse(options_.filters));
+  TRY(functions_->CheckFilters(filters));
   return functions_->Check(options_.patterns);
 }
 
@@ -175,13 +177,11 @@ Status TraceSession::Record(std::span<const PatternChoice> patterns, bool is_fir
   collector_ =
       std::make_unique<ChunkCollector>(agent_->pool(), *output_, target_->pid(), next_thread_);
   collector_->Start();
-  if (options_.min_duration_us > 0) {
-    const auto ticks = static_cast<uint64_t>(options_.min_duration_us * 1e-6 *
-                                             static_cast<double>(clock_.ticks_per_second));
-    TRY(target_->WriteObject(agent_->place().control() + offsetof(AgentControl, min_duration),
-                             ticks));
-  }
   TRY(agent_->SetRecording(*target_, true));
+  if (!options_.filters.empty()) {
+    TRY_ASSIGN(PatchCounts acting, PutFilters(options_.filters, /*each_must_match=*/is_first));
+    if (is_first) summary_.acting = std::move(acting);
+  }
   TRY_ASSIGN(PatchCounts patched,
              is_first ? functions_->Apply(patterns) : functions_->TakeOver(patterns));
   if (patched.patched == 0 && !patched.error.empty()) {
@@ -364,6 +364,25 @@ Result<PatchCounts> TraceSession::Apply(std::span<const PatternChoice> patterns)
   TRY_ASSIGN(PatchCounts counts, functions_->Apply(patterns));
   TRY(output_->Flush());
   return counts;
+}
+
+Result<PatchCounts> TraceSession::PutFilters(std::span<const tracedata::FilterOption> filters,
+                                             bool each_must_match) {
+  TRY_ASSIGN(CallFilters parsed, CallFilters::Parse(filters));
+  return functions_->SetFilters(std::move(parsed), clock_.ticks_per_second, each_must_match);
+}
+
+Result<PatchCounts> TraceSession::SetFilters(std::span<const tracedata::FilterOption> filters) {
+  TRY_ASSIGN(PatchCounts counts, PutFilters(filters, /*each_must_match=*/true));
+  options_.filters.assign(filters.begin(), filters.end());
+  TRY(output_->Flush());
+  return counts;
+}
+
+bool TraceSession::IsTracing() const {
+  const auto off = target_->ReadObject<uint32_t>(agent_->place().control() +
+                                                 offsetof(AgentControl, tracing_off));
+  return !off || *off == 0;
 }
 
 // One moment of holding: code as it was, then what is left on stacks.

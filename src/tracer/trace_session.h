@@ -32,7 +32,7 @@ struct TraceOptions {
   std::vector<PatternChoice> patterns;
   std::string output = "stackreel.trace";
   ValueOptions values;
-  double min_duration_us = 0;  // shorter calls are not kept
+  std::vector<tracedata::FilterOption> filters;  // and triggers
   uint32_t chunks = 512;
   tracedata::OnFull on_full = tracedata::OnFull::kBlock;
   // Whether a thread that loads libraries waits until what is meant of them is patched, so that not
@@ -51,6 +51,7 @@ struct TraceSummary {
   std::string directory;
   PatchCounts patched;   // when it began
   PatchCounts followed;  // of libraries loaded since
+  PatchCounts acting;    // functions of filters and triggers, when it began
   size_t executed = 0;   // programs that were followed into
   // Why the last one was not, if that was tried.
   std::optional<Error> not_followed;
@@ -100,6 +101,15 @@ class TraceSession {
   // Patterns that wait for a module to be loaded.
   [[nodiscard]] std::vector<std::string> Awaited() const { return functions_->Awaited(); }
   Result<PatchCounts> Apply(std::span<const PatternChoice> patterns);
+  // Puts these filters and triggers in force instead of those that were.
+  Result<PatchCounts> SetFilters(std::span<const tracedata::FilterOption> filters);
+  // What is in force, and how many functions each of its options is about.
+  [[nodiscard]] const CallFilters& filters() const { return functions_->filters(); }
+  [[nodiscard]] std::span<const size_t> filter_matches() const {
+    return functions_->filter_matches();
+  }
+  // Whether calls that begin now are recorded, or a trigger (or --tracing) has switched that off.
+  [[nodiscard]] bool IsTracing() const;
   // Patched sites that somebody else has written to since.
   [[nodiscard]] size_t CountForeign() const { return functions_->CountForeign(); }
   [[nodiscard]] SiteCounts CountSites() const { return functions_->Count(); }
@@ -123,6 +133,8 @@ class TraceSession {
   Status Install();
   Status Prepare();
   Status Record(std::span<const PatternChoice> patterns, bool is_first);
+  Result<PatchCounts> PutFilters(std::span<const tracedata::FilterOption> filters,
+                                 bool each_must_match);
   std::unique_ptr<os::ExecFollower> BeginToFollow();
   void FollowExec(os::ExecFollower& follower);
   Status CloseProgram();

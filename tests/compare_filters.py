@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+"""Filters and triggers while recording: of small programs, what `stackreel trace` keeps.
+
+usage: compare_filters.py STACKREEL
+
+1. A program whose calls all return: the tree of calls under each set of options must be the one that
+   uftrace records of it (left out where uftrace is missing).
+2. A program whose calls are left by longjmp, exceptions, fibers, tail calls, fork, signals and threads:
+   within begin(), and outside of it, each kind of leaf is called a number of times that is known. What is
+   recorded must be just those, whatever else happened in between.
+3. Filters that are changed while a program runs: what is recorded between two changes, what is refused,
+   and what status and the trace say of it.
+Exit code 77 (skipped) where there is no compiler, or nothing can be traced."""
+
+import collections
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+from compare_uftrace import SKIPPED, compare, our_calls, run, uftrace_calls
+
+NEST = r"""
+#include <unistd.h>
+#define F __attribute__((noinline, noclone))
+// Too short a function cannot be patched.
+volatile int sum;
+#define END sum = sum + 1
+F void d(void) { END; }
+F void c(void) { d(); END; }
+F void slow(void) { usleep(20000); d(); END; }
+F void b(void) { c(); d(); END; }
+F void on(void) { d(); END; }
+F void off(void) { d(); END; }
+F void a(void) { b(); c(); slow(); END; }
+F void r(int n) { if (n > 0) r(n - 1); d(); END; }
+F void top(void) { a(); off(); b(); on(); c(); r(4); a(); END; }
+__attribute__((no_instrument_function)) int main(void) { top(); top(); return 0; }
+"""
+NEST_FUNCTIONS = ["a", "b", "c", "d", "slow", "on", "off", "r", "top"]
+# Options that mean the same to both.
+NEST_OPTIONS = [
+    ["-F", "b"],
+    ["-F", "b", "-F", "slow"],
+    ["-N", "b"],
+    ["-F", "a", "-N", "c"],
+    ["-N", "b", "-F", "c"],
+    ["-D", "2"],
+    ["-D", "2", "-F", "b"],
+    ["-D", "2", "-F", "r"],
+    ["-C", "c"],
+    ["-C", "slow"],
+    ["-C", "d", "-N", "b"],
+    ["-t", "5ms"],
+    ["-t", "5ms", "-F", "a"],
+    ["-T", "b@depth=1"],
+    ["-D", "2", "-T", "slow@depth=2"],
+    ["-D", "2", "-F", "a", "-T", "c@depth=1"],
+    ["-T", "a@time=5ms"],
+    ["-T", "b@filter", "-T", "c@notrace"],
+    ["-T", "b@filter,depth=2"],
+    ["-T", "b@trace_off", "-T", "slow@trace_on"],
+]
+
+LEFT = r"""
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <thread>
+#include <ucontext.h>
+#include <unistd.h>
+#define F extern "C" __attribute__((noinline, noclone))
+// Too short a function cannot be patched.
+volatile int sum;
+#define END sum = sum + 1
+constexpr int kRounds = 50;
+F void leaf_plain() { END; }
+F void leaf_jump() { END; }
+F void leaf_throw() { END; }
+F void leaf_fiber() { END; }
+F void leaf_tail() { END; }
+F void leaf_fork() { END; }
+F void leaf_signal() { END; }
+F void leaf_thread() { END; }
+F void begin(void (*body)()) { body(); END; }
+F void middle(void (*body)()) { body(); END; }
+
+jmp_buf place;
+F void jumps() { middle([] { leaf_jump(); longjmp(place, 1); }); }
+F void throws() { middle([] { leaf_throw(); throw 1; }); }
+F void phase_jump() {
+  for (volatile int i = 0; i < kRounds; i = i + 1) {
+    if (setjmp(place) == 0) begin(jumps);
+    leaf_jump();
+    if (setjmp(place) == 0) jumps();
+    leaf_jump();
+  }
+}
+F void phase_throw() {
+  for (int i = 0; i < kRounds; ++i) {
+    try { begin(throws); } catch (int) { leaf_throw(); }
+    leaf_throw();
+    try { throws(); } catch (int) { begin([] { leaf_throw(); leaf_throw(); }); }
+  }
+}
+ucontext_t main_context, fiber_context;
+char stack[256 << 10];
+F void in_fiber() {
+  begin([] {
+    for (int i = 0; i < kRounds; ++i) { leaf_fiber(); swapcontext(&fiber_context, &main_context); }
+  });
+  for (;;) { leaf_fiber(); swapcontext(&fiber_context, &main_context); }
+}
+F void phase_fiber() {
+  getcontext(&fiber_context);
+  fiber_context.uc_stack.ss_sp = stack;
+  fiber_context.uc_stack.ss_size = sizeof(stack);
+  makecontext(&fiber_context, (void (*)())in_fiber, 0);
+  for (int i = 0; i < 2 * kRounds; ++i) { swapcontext(&main_context, &fiber_context); leaf_fiber(); }
+}
+F void tail_two() { leaf_tail(); END; }
+F __attribute__((optimize("O2"))) void tail_one() { tail_two(); }
+F void phase_tail() {
+  for (int i = 0; i < kRounds; ++i) { begin(tail_one); tail_one(); leaf_tail(); }
+}
+F void phase_fork() {
+  begin([] { leaf_fork(); if (fork() == 0) { leaf_fork(); begin([] { leaf_fork(); }); _exit(0); } });
+  if (fork() == 0) { leaf_fork(); begin([] { leaf_fork(); }); leaf_fork(); _exit(0); }
+  while (wait(nullptr) > 0) {}
+}
+F void on_signal(int) { leaf_signal(); }
+F void phase_signal() {
+  signal(SIGUSR1, on_signal);
+  for (int i = 0; i < kRounds; ++i) { begin([] { raise(SIGUSR1); leaf_signal(); }); raise(SIGUSR1); }
+}
+F void phase_thread() {
+  std::thread threads[4];
+  for (std::thread& t : threads) t = std::thread([] {
+    for (int i = 0; i < kRounds; ++i) { begin(leaf_thread); leaf_thread(); leaf_thread(); }
+  });
+  for (std::thread& t : threads) t.join();
+}
+int main() {
+  begin(leaf_plain);
+  leaf_plain();
+  phase_jump(); phase_throw(); phase_fiber(); phase_tail(); phase_fork(); phase_signal();
+  phase_thread();
+  leaf_plain();
+}
+"""
+RUNNING = r"""
+#include <unistd.h>
+#define F __attribute__((noinline, noclone))
+volatile int sum;
+F void leaf(void) { sum = sum + 1; }
+F void begin(void) { leaf(); __asm__ volatile(""); }
+int main(void) { for (int i = 0; i < 60000; ++i) { begin(); leaf(); usleep(1000); } return 0; }
+"""
+
+ROUNDS = 50
+# Calls within begin(), and outside of it.
+LEFT_COUNTS = {
+    "leaf_plain": (1, 2),
+    "leaf_jump": (ROUNDS, 3 * ROUNDS),
+    "leaf_throw": (3 * ROUNDS, 3 * ROUNDS),
+    "leaf_fiber": (ROUNDS, 3 * ROUNDS),
+    "leaf_tail": (ROUNDS, 2 * ROUNDS),
+    "leaf_fork": (4, 2),
+    "leaf_signal": (2 * ROUNDS, ROUNDS),
+    "leaf_thread": (4 * ROUNDS, 8 * ROUNDS),
+}
+
+
+def trace(stackreel, folder, patterns, options, program):
+    """The calls of each thread; None if it cannot be traced."""
+    out = folder / "out.trace"
+    shutil.rmtree(out, ignore_errors=True)
+    named = [word for pattern in patterns for word in ("-P", pattern)]
+    done = run([stackreel, "trace", *named, *options, "-o", out, "--", program])
+    if done.returncode != 0:
+        print(done.stderr.decode())
+        return None
+    return our_calls(stackreel, out)
+
+
+def one_tree(threads):
+    """Of a program of one thread, whatever its id."""
+    return {0: [call for thread in threads.values() for call in thread]}
+
+
+def compare_trees(stackreel, folder):
+    (folder / "nest.c").write_text(NEST)
+    for name, flags in (("plain", []), ("pg", ["-pg"])):
+        run(["gcc", "-O1", *flags, folder / "nest.c", "-o", folder / name])
+    ok = True
+    for options in NEST_OPTIONS:
+        recording = folder / "recording"
+        shutil.rmtree(recording, ignore_errors=True)
+        run(["uftrace", "record", "--no-pager", "--no-libcall", "--no-event", *options, "-d", recording,
+             folder / "pg"])
+        expected = one_tree(uftrace_calls(recording))
+        got = trace(stackreel, folder, NEST_FUNCTIONS, options, folder / "plain")
+        if got is None:
+            return None
+        label = " ".join(options)
+        same = compare(label, "the tree", expected, one_tree(got))
+        print(f"{label}: {len(expected[0])} calls: {'same' if same else 'DIFFERENT'}")
+        ok = ok and same
+    return ok
+
+
+def count_left(stackreel, folder):
+    (folder / "left.cc").write_text(LEFT)
+    run(["g++", "-O1", "-pthread", folder / "left.cc", "-o", folder / "left"])
+    ok = True
+    cases = [("-F", lambda inside, outside: inside), ("-N", lambda inside, outside: outside),
+             ("", lambda inside, outside: inside + outside)]
+    for option, wanted in cases:
+        threads = trace(stackreel, folder, ["leaf_*", "middle", "jumps", "throws", "in_fiber", "phase_*",
+                                            "tail_*", "on_signal"],
+                        [option, "begin"] if option else [], folder / "left")
+        if threads is None:
+            return None
+        counts = collections.Counter(name for calls in threads.values() for _, name in calls)
+        for leaf, (inside, outside) in LEFT_COUNTS.items():
+            if counts[leaf] != wanted(inside, outside):
+                print(f"{option} begin: {counts[leaf]} calls of {leaf}, not {wanted(inside, outside)}")
+                ok = False
+        print(f"{option} begin: {sum(counts.values())} calls")
+    return ok
+
+
+def change_while_running(stackreel, folder):
+    (folder / "running.c").write_text(RUNNING)
+    run(["gcc", "-O1", folder / "running.c", "-o", folder / "running"])
+    program = subprocess.Popen([folder / "running"])
+    pid = str(program.pid)
+    tracer = subprocess.Popen([stackreel, "trace", "-q", "-p", pid, "-P", "leaf", "-o", folder / "run"])
+    faults = []
+
+    def ask(*words):
+        time.sleep(0.3)
+        return run([stackreel, words[0], "-p", pid, *words[1:]])
+
+    try:
+        for _ in range(100):
+            if run([stackreel, "status", "-p", pid]).returncode == 0:
+                break
+            if tracer.poll() is not None:
+                return None
+            time.sleep(0.1)
+        if ask("filter", "-F", "begin", "-D", "2").returncode != 0:
+            faults.append("filter -F begin was refused")
+        status = json.loads(ask("status", "--json").stdout)
+        if status.get("filters") != {"-F begin": 1} or status.get("limits") != {"levels (-D)": 2}:
+            faults.append(f"status says {status}")
+        refused = ask("filter", "-N", "begim")
+        if refused.returncode == 0 or b"near: begin" not in refused.stderr:
+            faults.append(f"-N begim: {refused.returncode} {refused.stderr}")
+        if json.loads(ask("status", "--json").stdout).get("filters") != {"-F begin": 1}:
+            faults.append("what was refused changed what is in force")
+        ask("filter", "--none")
+        ask("detach")
+        tracer.wait(timeout=30)
+    finally:
+        program.kill()
+        tracer.kill()
+    (calls,) = our_calls(stackreel, folder / "run").values()
+    names = [name for _, name in calls]
+    if "begin" not in names:
+        faults.append("nothing was recorded within begin()")
+    else:
+        first, last = names.index("begin"), len(names) - names[::-1].index("begin")
+        within = [depth for depth, name in calls[first:last] if name == "leaf"]
+        if 0 in within or first == 0 or names[last + 1:].count("leaf") == 0:
+            faults.append(f"not what was in force: {len(names)} calls, begin() from {first} to {last}")
+    said = [line.split()[1:-2] for line in run([stackreel, "info", "-i", folder / "run"]).stdout.decode()
+            .splitlines() if line.startswith("filters")]
+    if said != [["-F", "begin", "-D", "2"], ["none"]]:
+        faults.append(f"the trace says {said}")
+    print(f"while it runs: {len(names)} calls: {'; '.join(faults) if faults else 'as they should be'}")
+    return not faults
+
+
+def main():
+    stackreel = pathlib.Path(sys.argv[1]).resolve()
+    if not shutil.which("gcc") or not shutil.which("g++"):
+        print("skipped: no compiler")
+        return SKIPPED
+    results = []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        results.append(count_left(stackreel, folder))
+        results.append(change_while_running(stackreel, folder))
+        if shutil.which("uftrace"):
+            results.append(compare_trees(stackreel, folder))
+    if all(result is None for result in results):
+        print("skipped: nothing can be traced here")
+        return SKIPPED
+    return 0 if all(result is not False for result in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
