@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -75,6 +76,28 @@ TEST(LastStack, AnyNextStackIsUnwoundAsIfItWereTheFirst) {
     ExpectTheSame(p, unwinder);
     ASSERT_FALSE(HasFailure()) << "round " << round;
   }
+}
+
+// Saves, called by Saves: where the outer one has its CFA is in the word that is changed.
+TEST(LastStack, TheCallersFramePointerIsCheckedToo) {
+  Recursive p;
+  const uint64_t saves = p.Call(0x2410);
+  const uint64_t middle = p.Call(0x2120);
+  const uint64_t root = p.Call(0x2210);
+  std::vector<uint64_t> words = {saves, 1,      p.WordAt(5), saves, 2, 0, root, 3,
+                                 0,     middle, 4,           5,     6, 7, root, 8};
+  p.Stack(words);
+  p.SetFp(p.WordAt(2));
+  EXPECT_EQ(p.Text(), "2010 2410r 2410r 2210r root");
+  words[2] = p.WordAt(8);
+  std::vector<uint8_t> bytes(8 * words.size());
+  std::memcpy(bytes.data(), words.data(), bytes.size());
+  p.input.stack = StackView(Avma(p.sp), bytes);
+  std::vector<Frame> frames;
+  p.unwinder.Unwind(p.input, frames);
+  ASSERT_GE(frames.size(), 4u);
+  EXPECT_EQ(frames[3].address.avma.value, middle);
+  ExpectTheSame(p, p.unwinder);
 }
 
 // The same addresses, in new maps: another binary is there.
