@@ -116,6 +116,21 @@ int main(int argc, char** argv) {
   const double with_values = NanosecondsACall(traced, calls / 4, own_time);
   std::printf("the same sustained %.2f ns/call\n", with_values);
   agent.Act({});
+  {
+    stackreel::tracedata::ActionSet set;
+    set.functions[9].actions.flags = stackreel::tracedata::kEnds;
+    agent.Act(set);
+    std::printf("filters in force, recorded %.2f ns/call\n", Best(traced));
+    set.root_state = stackreel::tracedata::kOutside;
+    agent.Act(set);
+    std::printf("filtered out %.2f ns/call\n", Best(traced));
+    set.root_state = 0;
+    set.functions[1].actions.flags = stackreel::tracedata::kAlways;
+    agent.Act(set);
+    std::printf("a function that acts %.2f ns/call\n", Best(traced));
+    agent.Act({});
+    std::printf("no filters any more %.2f ns/call\n", Best(traced));
+  }
   agent.control().recording = 0;
   std::printf("recording off %.2f ns/call\n", Best(traced));
   done = true;
