@@ -2,11 +2,13 @@
 """Builds the programs of tests/hostile/ and patches their functions while they run.
 
   run_hostile.py TOGGLER SOURCES [--toggles=N] [--seconds=S] [--threads=T] [--only=a,b] [--matrix]
+                                 [--keep-from=US]
 
 TOGGLER (tests/toggle_functions.cc) runs a program, patches and unpatches all its functions over and
 over, and fails if the program does, if text is not as in the file afterwards, or if a recorded call
-does not add up. --matrix: at -O0, -O2 and -O3 with gcc and clang, with and without -fcf-protection;
-else gcc -O2 only. Exit code 77: there is no compiler.
+does not add up. The program ends after N toggles, or S seconds if that is sooner. --keep-from:
+shorter calls are not kept, for very many toggles. --matrix: at -O0, -O2 and -O3 with gcc and clang,
+with and without -fcf-protection; else gcc -O2 only. Exit code 77: there is no compiler.
 """
 import argparse
 import itertools
@@ -51,6 +53,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--only", default="")
+    parser.add_argument("--keep-from", default="0")
     parser.add_argument("--matrix", action="store_true")
     options = parser.parse_args()
     pairs = compilers(options.matrix)
@@ -98,10 +101,11 @@ def main():
                 if result is not None and result.returncode != ENDED_BEFORE:
                     break
                 result = subprocess.run(
-                    [options.toggler, f"--toggles={options.toggles}", *patterns,
+                    [options.toggler, f"--toggles={options.toggles}",
+                     f"--keep-from={options.keep_from}", *patterns,
                      f"--trace={os.path.join(folder, 'trace')}", "--", binary,
                      str(seconds), *threads],
-                    capture_output=True, text=True, env=environment, timeout=600)
+                    capture_output=True, text=True, env=environment, timeout=600 + 2 * seconds)
             label = " ".join(filter(None, [name, link, pair[0], level, "cf" if protection == "full"
                                            else ""]))
             if result.returncode in (77, ENDED_BEFORE):

@@ -1,11 +1,15 @@
 // Runs a program, and patches and unpatches its functions while it runs.
-//   toggle_functions [--toggles=N] [--pattern=P]… [--follow] --trace=DIR -- PROGRAM ARGUMENTS…
+//   toggle_functions [--toggles=N] [--keep-from=US] [--follow] [--pattern=P]… --trace=DIR --
+//                    PROGRAM ARGUMENTS…
 // Without --toggles (or with 0) it starts the program patched, and leaves it so to its end.
-// Fails if the program does, if the process is not left as it was found, or if the trace is damaged
-// or holds more calls of a function than the program says it made ("calls FUNCTION N" on its
-// stdout); or, where it was patched from the start, fewer than that without saying so.
+// --keep-from: shorter calls are not written, for so many toggles that the trace would be too long.
+// Fails if the program does, if the process is not left as it was found (sites, and all code
+// against the files that it is of), or if the trace is damaged or holds more calls of a function
+// than the program says it made ("calls FUNCTION N" on its stdout); or, where it was patched from
+// the start, fewer than that without saying so.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +27,7 @@
 #include <vector>
 
 #include "os/file.h"
+#include "os/proc.h"
 #include "os/thread_pool.h"
 #include "symbolize/symbol_table.h"
 #include "tracedata/trace_reader.h"
@@ -39,6 +44,7 @@ constexpr auto kBetweenLooks = std::chrono::milliseconds(10);
 
 struct Options {
   uint64_t toggles = 0;
+  double keep_from_us = 0;
   std::vector<std::string> patterns;
   bool follow = false;
   std::string trace;
@@ -66,6 +72,50 @@ class StdoutToFile {
 };
 
 std::string OutputPath(const Options& options) { return options.trace + ".stdout"; }
+
+// Ends a hostile program before its time.
+class EndFile {
+ public:
+  // What is started afterwards listens to it.
+  explicit EndFile(const Options& options)
+      : file_(open((options.trace + ".end").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
+    Set('\0');
+    setenv("HOSTILE_END", (options.trace + ".end").c_str(), 1);
+  }
+  void EndNow() { Set('\1'); }
+
+ private:
+  void Set(char byte) {
+    if (pwrite(file_.get(), &byte, 1, 0) != 1) perror("HOSTILE_END");
+  }
+  os::Fd file_;
+};
+
+// How many bytes of code differ from the files that they are of, in a process that runs.
+uint64_t CountChangedCode(uint32_t pid) {
+  const auto maps = os::ReadProcMaps(pid);
+  const os::Fd memory(open(fmt::format("/proc/{}/mem", pid).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!maps || !memory.valid()) return 0;  // it has ended
+  uint64_t changed = 0;
+  for (const os::ProcMapping& mapping : *maps) {
+    if ((mapping.prot & PROT_EXEC) == 0 || !mapping.path.starts_with('/')) continue;
+    const auto file = os::MapFile(mapping.path);
+    if (!file) continue;
+    const ByteView all = (*file)->bytes();
+    if (mapping.offset >= all.size()) continue;
+    const ByteView wanted = all.subspan(mapping.offset).first(
+        std::min<uint64_t>(all.size() - mapping.offset, mapping.end - mapping.start));
+    std::vector<uint8_t> there(wanted.size());
+    // What is not mapped any more was unloaded meanwhile.
+    const ssize_t got = pread(memory.get(), there.data(), there.size(),
+                              static_cast<off_t>(mapping.start));
+    for (ssize_t i = 0; i < got; ++i) {
+      const auto at = static_cast<size_t>(i);
+      changed += there[at] != wanted[at] ? 1 : 0;
+    }
+  }
+  return changed;
+}
 
 pid_t StartProgram(const Options& options) {
   std::vector<char*> arguments;
@@ -177,10 +227,12 @@ Result<uint64_t> ToggleAll(TraceSession& session, const Options& options) {
 }
 
 int Toggle(const Options& options, Executor& executor) {
+  EndFile end_file(options);
   const pid_t pid = StartProgram(options);
   std::this_thread::sleep_for(kBeforeAttach);
   tracer::TraceOptions wanted = WantedOf(options);
   wanted.pid = static_cast<uint32_t>(pid);
+  wanted.min_duration_us = options.keep_from_us;
   auto session = TraceSession::Begin(std::move(wanted), executor);
   if (!session) {
     // What cannot be tried here ends early, and says so.
@@ -194,7 +246,10 @@ int Toggle(const Options& options, Executor& executor) {
   const auto toggles = ToggleAll(**session, options);
   const auto end = (*session)->Ended();
   const auto summary = (*session)->Finish(end.value_or(tracer::TraceEnd::kRequest));
+  const uint64_t changed = CountChangedCode(static_cast<uint32_t>(pid));
+  end_file.EndNow();
   const int exit_code = WaitFor(pid);
+  if (changed != 0) return Complain(fmt::format("{} bytes of code differ from the file", changed));
   if (!toggles) return Complain(toggles.error().ToString());
   if (!summary) return Complain(summary.error().ToString());
   if (summary->end == tracer::TraceEnd::kRequest &&
@@ -243,6 +298,9 @@ int Main(int argc, char** argv) {
       return argument.starts_with(name) ? std::string(argument.substr(name.size())) : "";
     };
     if (const auto text = value("--toggles="); !text.empty()) options.toggles = std::stoull(text);
+    if (const auto text = value("--keep-from="); !text.empty()) {
+      options.keep_from_us = std::stod(text);
+    }
     if (const auto text = value("--pattern="); !text.empty()) options.patterns.push_back(text);
     if (argument == "--follow") options.follow = true;
     if (const auto text = value("--trace="); !text.empty()) options.trace = text;
