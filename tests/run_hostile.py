@@ -2,12 +2,13 @@
 """Builds the programs of tests/hostile/ and patches their functions while they run.
 
   run_hostile.py TOGGLER SOURCES [--toggles=N] [--seconds=S] [--threads=T] [--only=a,b] [--matrix]
-                                 [--keep-from=US]
+                                 [--keep-from=TIME] [--traps]
 
 TOGGLER (tests/toggle_functions.cc) runs a program, patches and unpatches all its functions over and
 over, and fails if the program does, if text is not as in the file afterwards, or if a recorded call
 does not add up. The program ends after N toggles, or S seconds if that is sooner. --keep-from:
-shorter calls are not kept, for very many toggles. --matrix: at -O0, -O2 and -O3 with gcc and clang,
+shorter calls are not kept, for very many toggles. --traps: traps are put where nothing else can
+be. --matrix: at -O0, -O2 and -O3 with gcc and clang,
 with and without -fcf-protection; else gcc -O2 only. Exit code 77: there is no compiler.
 """
 import argparse
@@ -53,7 +54,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--only", default="")
-    parser.add_argument("--keep-from", default="0")
+    parser.add_argument("--keep-from", default="")
+    parser.add_argument("--traps", action="store_true")
     parser.add_argument("--matrix", action="store_true")
     options = parser.parse_args()
     pairs = compilers(options.matrix)
@@ -75,6 +77,10 @@ def main():
                 continue
             if link == "stripped" and options.toggles == 0:
                 continue  # no name to count its calls by
+            # Of the one nothing is recorded without traps; the other sets its handler of their signal
+            # after it was patched from its start.
+            if options.toggles == 0 and name == ("own_traps" if options.traps else "short_functions"):
+                continue
             source = os.path.join(options.sources, program)
             binary = os.path.join(folder, name)
             flags = [level, f"-fcf-protection={protection}"]
@@ -102,7 +108,7 @@ def main():
                     break
                 result = subprocess.run(
                     [options.toggler, f"--toggles={options.toggles}",
-                     f"--keep-from={options.keep_from}", *patterns,
+                     f"--keep-from={options.keep_from}", *(["--traps"] * options.traps), *patterns,
                      f"--trace={os.path.join(folder, 'trace')}", "--", binary,
                      str(seconds), *threads],
                     capture_output=True, text=True, env=environment, timeout=600 + 2 * seconds)

@@ -1,8 +1,9 @@
 // Runs a program, and patches and unpatches its functions while it runs.
-//   toggle_functions [--toggles=N] [--keep-from=US] [--follow] [--pattern=P]… --trace=DIR --
-//                    PROGRAM ARGUMENTS…
+//   toggle_functions [--toggles=N] [--keep-from=TIME] [--follow] [--traps] [--pattern=P]…
+//                    --trace=DIR -- PROGRAM ARGUMENTS…
 // Without --toggles (or with 0) it starts the program patched, and leaves it so to its end.
 // --keep-from: shorter calls are not written, for so many toggles that the trace would be too long.
+// --traps: functions that nothing else can be put at get a trap.
 // Fails if the program does, if the process is not left as it was found (sites, and all code
 // against the files that it is of), or if the trace is damaged or holds more calls of a function
 // than the program says it made ("calls FUNCTION N" on its stdout); or, where it was patched from
@@ -44,7 +45,8 @@ constexpr auto kBetweenLooks = std::chrono::milliseconds(10);
 
 struct Options {
   uint64_t toggles = 0;
-  double keep_from_us = 0;
+  std::string keep_from;
+  bool traps = false;
   std::vector<std::string> patterns;
   bool follow = false;
   std::string trace;
@@ -103,12 +105,13 @@ uint64_t CountChangedCode(uint32_t pid) {
     if (!file) continue;
     const ByteView all = (*file)->bytes();
     if (mapping.offset >= all.size()) continue;
-    const ByteView wanted = all.subspan(mapping.offset).first(
-        std::min<uint64_t>(all.size() - mapping.offset, mapping.end - mapping.start));
+    const ByteView wanted =
+        all.subspan(mapping.offset)
+            .first(std::min<uint64_t>(all.size() - mapping.offset, mapping.end - mapping.start));
     std::vector<uint8_t> there(wanted.size());
     // What is not mapped any more was unloaded meanwhile.
-    const ssize_t got = pread(memory.get(), there.data(), there.size(),
-                              static_cast<off_t>(mapping.start));
+    const ssize_t got =
+        pread(memory.get(), there.data(), there.size(), static_cast<off_t>(mapping.start));
     for (ssize_t i = 0; i < got; ++i) {
       const auto at = static_cast<size_t>(i);
       changed += there[at] != wanted[at] ? 1 : 0;
@@ -207,6 +210,7 @@ tracer::TraceOptions WantedOf(const Options& options) {
   tracer::TraceOptions wanted;
   wanted.output = options.trace;
   wanted.patterns = Patterns(options, tracer::Choice::kPatch);
+  wanted.traps = options.traps;
   return wanted;
 }
 
@@ -232,7 +236,10 @@ int Toggle(const Options& options, Executor& executor) {
   std::this_thread::sleep_for(kBeforeAttach);
   tracer::TraceOptions wanted = WantedOf(options);
   wanted.pid = static_cast<uint32_t>(pid);
-  wanted.min_duration_us = options.keep_from_us;
+  if (!options.keep_from.empty()) {
+    wanted.filters.push_back(
+        {.kind = tracedata::FilterOption::Kind::kTime, .text = options.keep_from});
+  }
   auto session = TraceSession::Begin(std::move(wanted), executor);
   if (!session) {
     // What cannot be tried here ends early, and says so.
@@ -298,9 +305,8 @@ int Main(int argc, char** argv) {
       return argument.starts_with(name) ? std::string(argument.substr(name.size())) : "";
     };
     if (const auto text = value("--toggles="); !text.empty()) options.toggles = std::stoull(text);
-    if (const auto text = value("--keep-from="); !text.empty()) {
-      options.keep_from_us = std::stod(text);
-    }
+    if (argument == "--traps") options.traps = true;
+    if (const auto text = value("--keep-from="); !text.empty()) options.keep_from = text;
     if (const auto text = value("--pattern="); !text.empty()) options.patterns.push_back(text);
     if (argument == "--follow") options.follow = true;
     if (const auto text = value("--trace="); !text.empty()) options.trace = text;

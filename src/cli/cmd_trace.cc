@@ -175,6 +175,11 @@ void TraceCommand::AddOptions(CLI::App& app) {
                  "each time), or auto: tsc where that is steady")
       ->check(CLI::IsMember({"auto", "tsc", "kernel"}))
       ->capture_default_str();
+  app.add_flag("--traps", options_.traps,
+               "Put a trap (int3) at functions that are too short for anything else, or that "
+               "something jumps into the beginning of: each of their calls costs microseconds. "
+               "Refused where a thread or a signal handler of the program blocks SIGTRAP, which "
+               "would end it; one that does so later must not be traced in this way");
   app.add_option("-z,--compression-level", options_.level, "How hard to compress, 0 to 22")
       ->type_name("LEVEL")
       ->check(WholeNumber(0, 22))

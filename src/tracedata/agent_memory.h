@@ -22,7 +22,7 @@
 namespace stackreel::tracedata {
 
 inline constexpr uint64_t kAgentMagic = 0x31746e6761727473;  // "stragnt1"
-inline constexpr uint32_t kAgentVersion = 10;
+inline constexpr uint32_t kAgentVersion = 11;
 
 inline constexpr uint64_t kAgentCodeSize = 64 << 10;
 
@@ -157,10 +157,14 @@ struct AgentControl {
   uint32_t tid_offset = kNoTidOffset;
   // 1: ticks are nanoseconds of CLOCK_MONOTONIC, else those of rdtsc.
   uint32_t kernel_clock = 0;
-  uint64_t reserved[16] = {};
+  uint64_t program_trap_restorer = 0;  // to the program_trap_… above
+  uint64_t reserved[15] = {};
 };
-static_assert(sizeof(AgentControl) <= 4096);
 inline constexpr uint64_t kControlSize = 4096;
+// What a system call that the tracer has a held process make points to.
+inline constexpr uint64_t kScratchSize = 256;
+inline constexpr uint64_t kScratchOffset = kControlSize - kScratchSize;
+static_assert(sizeof(AgentControl) <= kScratchOffset);
 // Behind the entries, in a page of its own, lies the fork mark: a uint32_t. The kernel clears mark
 // and directory in a forked child (MADV_WIPEONFORK of the whole kDirectorySize; Linux 4.14), which
 // thereby knows that its memory is a copy; a vfork child shares it and finds them as they were.

@@ -90,7 +90,11 @@ struct HeldThreads {
   std::set<uint32_t> inside;  // in the agent, a stub or a copy of an original, now or when a signal
                               // handler returns
 };
-Result<HeldThreads> LookAtThreads(Target& target, std::span<const patch::AddressRange> code) {
+Result<HeldThreads> LookAtThreads(Target& target, const AgentPlace& agent,
+                                  std::span<const patch::AddressRange> code) {
+  TRY_ASSIGN(const auto traps,
+             target.ReadObject<uint64_t>(agent.control() + offsetof(AgentControl, trap_table)));
+  const bool handles_traps = traps != 0;
   TRY_ASSIGN(const std::vector<ThreadPosition> positions, FindPositions(target));
   HeldThreads held;
   OwnIds ids;
@@ -100,7 +104,11 @@ Result<HeldThreads> LookAtThreads(Target& target, std::span<const patch::Address
     held.alive.insert(own_ids.back());
   }
   for (const ThreadPosition& position : positions) {
-    if (Contains(code, position.position.ip)) held.inside.insert(own_ids[position.thread]);
+    // Who has met a trap comes to the agent's handler.
+    const bool comes = position.position.trap_pending && handles_traps;
+    if (comes || Contains(code, position.position.ip)) {
+      held.inside.insert(own_ids[position.thread]);
+    }
   }
   return held;
 }
@@ -137,7 +145,7 @@ Result<LeaveOutcome> PutReturnAddressesBack(Target& target, const AgentPlace& ag
   TRY_ASSIGN(const auto used,
              target.ReadObject<uint32_t>(control + offsetof(AgentControl, slots_used)));
   TRY_ASSIGN(const auto pid, target.ReadObject<uint32_t>(control + offsetof(AgentControl, pid)));
-  TRY_ASSIGN(HeldThreads held, LookAtThreads(target, code));
+  TRY_ASSIGN(HeldThreads held, LookAtThreads(target, agent, code));
   std::vector<OpenCall> running, others;
   for (uint32_t i = 0; i < std::min(used, tracedata::kThreadSlots); ++i) {
     TRY_ASSIGN(const SlotCalls slot, ReadCalls(target, agent.slot(i)));
@@ -159,6 +167,7 @@ Result<LeaveOutcome> PutReturnAddressesBack(Target& target, const AgentPlace& ag
 }
 
 Status MarkLeft(Target& target, const AgentPlace& agent) {
+  TRY(RestoreTrapHandler(target, agent));
   // Behind this nobody finds a slot, or open calls.
   TRY(target.SystemCall(
       "madvise", SYS_madvise,

@@ -85,6 +85,23 @@ std::string NameOf(const ModuleFunction& function) {
   return fmt::format("func_{:x}", function.start.value);
 }
 
+// Why no trap is put into a module; empty if one may be.
+std::string_view WhyNoTrapsIn(const TargetModule& module, bool use_traps) {
+  // Where it makes threads and processes, the C library blocks all signals, and calls its own.
+  constexpr std::string_view kInLibrary = "no trap in the C library, which blocks its signal";
+  const size_t slash = module.path.rfind('/');
+  const std::string_view file = std::string_view(module.path).substr(slash + 1);
+  for (const std::string_view name : {"libc.", "libc-", "libpthread", "ld-", "ld."}) {
+    if (file.starts_with(name)) return kInLibrary;
+  }
+  constexpr uint32_t kInterpreter = 3;  // PT_INTERP
+  const bool is_static = module.is_program &&
+                         std::ranges::none_of(module.code->image().segments(),
+                                              [](const auto& s) { return s.type == kInterpreter; });
+  if (is_static) return kInLibrary;
+  return use_traps ? "" : "--traps puts a trap there";
+}
+
 // Why a function cannot be recorded, by what it does; null if it can.
 const char* WhyUnfit(const TargetModule& module, const ModuleFunction& function) {
   if (function.start == module.code->image().entry()) return kNotCalled;
@@ -117,11 +134,14 @@ Choice ChoiceOf(std::span<const PatternChoice> patterns, const TargetModule& mod
 }
 
 PatchedFunctions::PatchedFunctions(Target& target, FactSink facts, FunctionNumbers& numbers,
-                                   Executor& executor)
-    : target_(target), facts_(std::move(facts)), numbers_(numbers), executor_(executor) {
+                                   Executor& executor, bool use_traps)
+    : target_(target),
+      facts_(std::move(facts)),
+      numbers_(numbers),
+      executor_(executor),
+      use_traps_(use_traps) {
   const std::string features = StatusLine(target.pid(), "x86_Thread_features");
   plan_options_.has_shadow_stack = features.contains("shstk");
-  plan_options_.allow_trap = false;
 }
 
 void PatchedFunctions::UseAgent(const AgentPlace& agent, bool always_needed) {
@@ -323,6 +343,8 @@ Status PatchedFunctions::PlanAll(const Wishes& wishes) {
   for (const auto& [m, list] : wishes) {
     // Where there is no room, each that finds none is refused.
     (void)rooms_->Reserve(list.size() * agent::kMaxStubLength, modules_[m].range);
+    plan_options_.why_no_trap = WhyNoTrapsIn(modules_[m], use_traps_);
+    plan_options_.allow_trap = plan_options_.why_no_trap.empty();
     SitePlan plan = PlanSites(modules_[m].placed(), list, plan_options_, *rooms_);
     for (const PlannedSite& planned : plan.sites) TRY(AddSite(m, planned));
     for (RefusedFunction& refused : plan.refused) {
@@ -372,6 +394,64 @@ Status PatchedFunctions::LogPatch(std::span<const size_t> sites, PatchEvent::Act
   return {};
 }
 
+patch::Outcome PatchedFunctions::Switch(patch::Direction direction, std::span<const size_t> sites) {
+  const patch::Process process = process_->process();
+  // One stop for both.
+  std::optional<Holding> held;
+  if (use_traps_ && !sites.empty()) {
+    auto holding = Holding::Of(target_);
+    if (!holding) return {.error = holding.error(), .refused = {}};
+    held.emplace(std::move(*holding));
+  }
+  patch::Outcome outcome = direction == patch::Direction::kPatch
+                               ? sites_.Patch(sites, process, patch::SwitchMode::kStopped)
+                               : sites_.Unpatch(sites, process, patch::SwitchMode::kStopped);
+  if (outcome.refused.empty() || !use_traps_) return outcome;
+  std::vector<size_t> by_trap;
+  for (const auto& [site, refusal] : outcome.refused) by_trap.push_back(site);
+  patch::Outcome rest = SwitchByTrap(direction, by_trap);
+  if (!outcome.error) outcome.error = std::move(rest.error);
+  outcome.refused = std::move(rest.refused);
+  return outcome;
+}
+
+// For sites that are traps, or for a moment need one: the trap protocol. The threads are held all
+// the same; that they may meet a trap counts from when they are let go, be it by our end.
+patch::Outcome PatchedFunctions::SwitchByTrap(patch::Direction direction,
+                                              std::span<const size_t> sites) {
+  const patch::Process process = process_->process();
+  if (direction == patch::Direction::kUnpatch) {
+    return sites_.Unpatch(sites, process, patch::SwitchMode::kTrap);
+  }
+  const auto why_not = WhyNoTraps(target_, agent_);
+  if (!why_not) return {.error = why_not.error(), .refused = {}};
+  if (!*why_not) return sites_.Patch(sites, process, patch::SwitchMode::kTrap);
+  patch::Outcome outcome;
+  for (const size_t site : sites) {
+    outcome.refused.emplace_back(site, patch::Refusal::kTrapBlocked);
+  }
+  return outcome;
+}
+
+Status PatchedFunctions::WatchTraps() {
+  std::vector<size_t> traps;
+  for (size_t i = 0; i < sites_.size(); ++i) {
+    if (sites_.site(i).kind != patch::SiteKind::kTrap) continue;
+    if (sites_.state(i) == patch::SiteState::kPatched) traps.push_back(i);
+  }
+  if (traps.empty()) return {};
+  TRY_ASSIGN(const Holding held, Holding::Of(target_));
+  TRY_ASSIGN(const auto why_not, process_->traps().WhyNotReliable());
+  if (!why_not) return {};
+  PatchCounts counts;
+  Take(Switch(patch::Direction::kUnpatch, traps), counts);
+  for (const size_t i : traps) {
+    FunctionOf(i).refused = *why_not;
+    TRY(Log(PatchEvent::Action::kRefused, sites_.site(i).function, *why_not));
+  }
+  return counts.error.empty() ? Status() : Fail(ErrorKind::kIo, counts.error);
+}
+
 void PatchedFunctions::Take(const patch::Outcome& outcome, PatchCounts& counts) {
   if (outcome.error && counts.error.empty()) counts.error = outcome.error->ToString();
   for (const auto& [site, refusal] : outcome.refused) {
@@ -392,7 +472,7 @@ Status PatchedFunctions::Unpatch(const FunctionList& functions, PatchCounts& cou
 
 Status PatchedFunctions::UnpatchSites(std::vector<size_t> sites, PatchCounts& counts) {
   if (sites.empty()) return {};
-  Take(sites_.Unpatch(sites, process_->process(), patch::SwitchMode::kStopped), counts);
+  Take(Switch(patch::Direction::kUnpatch, sites), counts);
   TRY(LogPatch(sites, PatchEvent::Action::kUnpatched));
   for (const size_t i : sites) {
     counts.unpatched += sites_.state(i) == patch::SiteState::kOriginal ? 1 : 0;
@@ -441,8 +521,9 @@ Result<std::vector<PatchedFunctions::Function*>> PatchedFunctions::Plan(
       known->refused = kNeeded;
     } else if (unfit != nullptr) {
       known->refused = unfit;
-    } else if (!known->site) {
+    } else {
       known->refused.clear();
+      if (known->site) continue;
       wishes[module].push_back({.target = function, .function = known->id, .stub = {}});
     }
   }
@@ -460,7 +541,7 @@ Status PatchedFunctions::Patch(const FunctionList& functions, For what, PatchCou
     if (state == patch::SiteState::kOriginal && FunctionOf(i).is_needed) sites.push_back(i);
   }
   std::erase_if(sites, [this](size_t i) { return sites_.state(i) == patch::SiteState::kPatched; });
-  Take(sites_.Patch(sites, process_->process(), patch::SwitchMode::kStopped), counts);
+  Take(Switch(patch::Direction::kPatch, sites), counts);
   TRY(LogPatch(sites, PatchEvent::Action::kPatched));
   CountPatched(wanted, counts);
   return {};
@@ -550,6 +631,7 @@ Result<PatchCounts> PatchedFunctions::Retry() {
       sites_.Count(patch::SiteState::kStuck) == 0) {
     return counts;
   }
+  Take(Switch(patch::Direction::kPatch, deferred), counts);
   Take(sites_.Retry(process_->process(), patch::SwitchMode::kStopped), counts);
   TRY(LogPatch(deferred, PatchEvent::Action::kPatched));
   for (const size_t i : deferred) {
@@ -569,7 +651,7 @@ Result<PatchCounts> PatchedFunctions::UnpatchAll(Which which) {
       sites.push_back(i);
     }
   }
-  Take(sites_.Unpatch(sites, process_->process(), patch::SwitchMode::kStopped), counts);
+  Take(Switch(patch::Direction::kUnpatch, sites), counts);
   TRY(LogPatch(sites, PatchEvent::Action::kDetached));
   for (const size_t i : sites) {
     counts.unpatched += sites_.state(i) == patch::SiteState::kOriginal ? 1 : 0;

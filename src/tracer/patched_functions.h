@@ -54,7 +54,9 @@ struct SiteCounts {
 
 class PatchedFunctions {
  public:
-  PatchedFunctions(Target& target, FactSink facts, FunctionNumbers& numbers, Executor& executor);
+  // `use_traps`: functions that nothing else can be put at get a trap (see WhyNoTraps).
+  PatchedFunctions(Target& target, FactSink facts, FunctionNumbers& numbers, Executor& executor,
+                   bool use_traps);
   // What is recorded of the calls, beside their times; before anything else. It must outlive this.
   void UseValues(FunctionValues& values) { values_ = &values; }
   // Once, before anything is patched. With `always_needed`, functions that tracing itself needs are
@@ -98,6 +100,9 @@ class PatchedFunctions {
   [[nodiscard]] std::vector<std::string> Awaited() const;
   // Another try for what threads stood in the way of.
   Result<PatchCounts> Retry();
+  // Whether traps are as safe as when they were put in. If not they are taken out again, and their
+  // functions refused.
+  Status WatchTraps();
   // Unpatches all that record, or (when no return address is hijacked any more) those that walk
   // stacks. Call it again while it says that some are left.
   enum class Which : uint8_t { kRecording, kStackWalkers };
@@ -180,6 +185,8 @@ class PatchedFunctions {
   [[nodiscard]] std::vector<size_t> SitesOf(const FunctionList& functions) const;
   [[nodiscard]] Function& FunctionOf(size_t site);
   [[nodiscard]] const Function& FunctionOf(size_t site) const;
+  patch::Outcome Switch(patch::Direction direction, std::span<const size_t> sites);
+  patch::Outcome SwitchByTrap(patch::Direction direction, std::span<const size_t> sites);
   void Take(const patch::Outcome& outcome, PatchCounts& counts);
   void CountPatched(std::span<Function* const> wanted, PatchCounts& counts) const;
   Status LogPatch(std::span<const size_t> sites, tracedata::PatchEvent::Action action);
@@ -194,6 +201,7 @@ class PatchedFunctions {
   std::optional<TargetRooms> rooms_;
   std::optional<TargetProcess> process_;
   PlanOptions plan_options_;
+  bool use_traps_;
   AgentPlace agent_;
   bool always_needed_ = false;
   std::vector<TargetModule> modules_;

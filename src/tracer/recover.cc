@@ -14,10 +14,19 @@ namespace {
 constexpr int kRecoverTries = 200;
 constexpr auto kPause = std::chrono::milliseconds(2);
 
+// Most sites while the threads are held; those that this is not enough for by way of a trap.
+Status Unpatch(patch::SiteSet& set, std::span<const size_t> which, const patch::Process& process) {
+  auto done = set.Unpatch(which, process, patch::SwitchMode::kStopped);
+  std::vector<size_t> rest;
+  for (const auto& [site, refusal] : done.refused) rest.push_back(site);
+  if (!done.error) done = set.Unpatch(rest, process, patch::SwitchMode::kTrap);
+  return done.error ? Fail(std::move(*done.error)) : Status();
+}
+
 Status RecoverOnce(Target& target, const AgentPlace& agent, const std::vector<patch::Site>& sites,
-                   patch::SiteSet& set, UntoldCalls& open, RecoverOutcome& outcome) {
+                   TargetProcess& process, patch::SiteSet& set, UntoldCalls& open,
+                   RecoverOutcome& outcome) {
   TRY_ASSIGN(const Holding held, Holding::Of(target));
-  TargetProcess process(target, agent);
   // The journal is to hold all of them still, should this process die as well.
   std::vector<const patch::Site*> all;
   for (size_t i = 0; i < set.size(); ++i) all.push_back(&set.site(i));
@@ -27,8 +36,7 @@ Status RecoverOnce(Target& target, const AgentPlace& agent, const std::vector<pa
     for (size_t i = 0; i < set.size(); ++i) {
       if (RecordsCalls(set.site(i)) == recording) which.push_back(i);
     }
-    const auto done = set.Unpatch(which, process.process(), patch::SwitchMode::kStopped);
-    return done.error ? Fail(*done.error) : Status();
+    return Unpatch(set, which, process.process());
   };
   TRY(unpatch(/*recording=*/true));
   TRY_ASSIGN(const auto code, AgentCodeRanges(target, agent, sites));
@@ -48,10 +56,11 @@ Result<RecoverOutcome> Recover(Target& target, const AgentPlace& agent, UntoldCa
   TRY_ASSIGN(const std::vector<patch::Site> sites, ReadJournal(target, agent));
   patch::SiteSet set;
   for (const patch::Site& site : sites) (void)set.Add(site, patch::SiteState::kStuck);
+  TargetProcess process(target, agent);
   RecoverOutcome outcome;
   outcome.sites = sites.size();
   for (int i = 0; i < kRecoverTries; ++i) {
-    TRY(RecoverOnce(target, agent, sites, set, open, outcome));
+    TRY(RecoverOnce(target, agent, sites, process, set, open, outcome));
     if (outcome.left) break;
     std::this_thread::sleep_for(kPause);
   }

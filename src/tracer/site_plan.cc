@@ -79,11 +79,20 @@ class Planner {
 
   [[nodiscard]] Outcome PlanOne(const SiteWish& wish) {
     const ModuleFunction& function = *wish.target;
-    const auto chosen =
-        module_.code->ChooseSite(function, {.has_shadow_stack = options_.has_shadow_stack,
-                                            .has_branch_tracking = options_.has_branch_tracking,
-                                            .allow_trap = options_.allow_trap});
-    if (!chosen) return std::unexpected(ReasonOf(chosen.error()));
+    const auto choose = [&](bool allow_trap) {
+      return module_.code->ChooseSite(function,
+                                      {.has_shadow_stack = options_.has_shadow_stack,
+                                       .has_branch_tracking = options_.has_branch_tracking,
+                                       .allow_trap = allow_trap});
+    };
+    const auto chosen = choose(options_.allow_trap);
+    if (!chosen) {
+      std::string reason = ReasonOf(chosen.error());
+      if (!options_.allow_trap && !options_.why_no_trap.empty() && choose(true)) {
+        reason += fmt::format("; {}", options_.why_no_trap);
+      }
+      return std::unexpected(std::move(reason));
+    }
     // Each round would arrive at the stub, with no return address where it looks for one.
     if (chosen->is_loop_head && !IsPreparedNop(chosen->kind)) {
       return std::unexpected("its own loop begins at its first byte");

@@ -53,6 +53,8 @@ struct PlanOptions {
   bool has_shadow_stack = false;
   bool has_branch_tracking = false;
   bool allow_trap = true;
+  // Where not: of a function that a trap could be put at, why none is.
+  std::string_view why_no_trap;
 };
 
 // Rooms of the process: where stubs can stand. A room begins with agent::kRoomHeaderSize bytes that

@@ -105,11 +105,6 @@ Result<std::vector<size_t>> TargetThreads::ClearOut(std::span<const patch::Site*
   return std::vector<size_t>(left.begin(), left.end());
 }
 
-Status TargetTraps::Publish(std::span<const patch::TrapEntry> entries) {
-  if (entries.empty()) return {};
-  return Fail(ErrorKind::kUnsupported, "the agent has no table of traps");
-}
-
 Status TargetJournal::Grow(Buffer& buffer, uint64_t size) {
   if (size <= buffer.size) return {};
   constexpr uint64_t kPage = 4096;

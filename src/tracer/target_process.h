@@ -18,6 +18,7 @@
 #include "tracer/installed_agent.h"
 #include "tracer/signal_frames.h"
 #include "tracer/target.h"
+#include "tracer/target_traps.h"
 
 namespace stackreel::tracer {
 
@@ -71,13 +72,6 @@ class TargetThreads : public patch::Threads {
   Target& target_;
 };
 
-// The agent's table of traps. An agent that has none refuses entries, so that a batch with traps
-// ends before anything is stored.
-class TargetTraps : public patch::TrapTable {
- public:
-  Status Publish(std::span<const patch::TrapEntry> entries) override;
-};
-
 // All sites that were ever patched, in memory of the target (AgentControl::journal). The one before
 // stays whole until the next stands.
 class TargetJournal : public patch::Journal {
@@ -110,7 +104,12 @@ Result<std::vector<patch::Site>> ReadJournal(const Target& target, const AgentPl
 class TargetProcess {
  public:
   TargetProcess(Target& target, const AgentPlace& agent)
-      : code_(target), cores_(target), threads_(target), journal_(target, agent) {}
+      : code_(target),
+        cores_(target),
+        threads_(target),
+        traps_(target, agent),
+        journal_(target, agent) {}
+  [[nodiscard]] TargetTraps& traps() { return traps_; }
   [[nodiscard]] TargetJournal& journal() { return journal_; }
   [[nodiscard]] patch::Process process() {
     return {&code_, &cores_, &traps_, &threads_, &journal_};

@@ -35,6 +35,8 @@ constexpr int kLeavePauseForHold = 4;
 // How far apart looks at open calls are at least, and how much longer than a look takes.
 constexpr auto kBetweenLooks = 50ms;
 constexpr int kLookShare = 20;
+// How often it is looked whether the program lets traps be traps; it is held for that.
+constexpr auto kBetweenWatchingTraps = 1000ms;
 // How long a process that has no memory any more takes to end.
 constexpr auto kEndPatience = 1000ms;
 // The same for a program that is at its very start when it is attached to.
@@ -113,7 +115,8 @@ Status TraceSession::Open() {
 
 void TraceSession::MakeFunctions() {
   const auto facts = [this](const tracedata::TraceFact& fact) { return output_->Add(fact); };
-  functions_ = std::make_unique<PatchedFunctions>(*target_, facts, numbers_, *executor_);
+  functions_ =
+      std::make_unique<PatchedFunctions>(*target_, facts, numbers_, *executor_, options_.traps);
   if (options_.values.empty()) return;
   values_ = std::make_unique<FunctionValues>(options_.values, facts);
   functions_->UseValues(*values_);
@@ -357,6 +360,11 @@ Status TraceSession::Tend() {
   if (given_up_) return {};
   // What cannot be done now is tried the next time; what states sites are in says it all.
   (void)functions_->Retry();
+  if (const auto now = std::chrono::steady_clock::now();
+      options_.traps && now - traps_watched_ > kBetweenWatchingTraps) {
+    traps_watched_ = now;
+    (void)functions_->WatchTraps();
+  }
   return collector_->status();
 }
 

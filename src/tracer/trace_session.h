@@ -41,6 +41,7 @@ struct TraceOptions {
   bool force = false;   // trace it though it has a seccomp filter that cannot be looked at
   bool follow = false;  // across execve(2): the new program is traced by the same patterns
   int level = 1;        // of zstd
+  bool traps = false;   // functions that nothing else can be put at get a trap
   os::SignalState signals = os::SignalState::Current();  // of a command
 };
 
@@ -172,6 +173,7 @@ class TraceSession {
   ClockMeasurement clock_measurement_;
   tracedata::TraceClock clock_;
   std::chrono::steady_clock::time_point next_look_;
+  std::chrono::steady_clock::time_point traps_watched_;
   TraceSummary summary_;
   bool finished_ = false;
 };

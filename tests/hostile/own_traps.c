@@ -3,6 +3,15 @@
 
 #include "hostile.h"
 
+// Nothing but a trap can be put at the first.
+__asm__(
+    ".text\n.p2align 4\n"
+    ".globl short_one\n.type short_one, @function\nshort_one:\n mov %edi, %eax\n ret\n"
+    ".size short_one, . - short_one\n"
+    ".globl short_two\n.type short_two, @function\nshort_two:\n mov %edi, %eax\n ret\n"
+    ".size short_two, . - short_two\n");
+int short_one(int), short_two(int);
+
 static _Thread_local volatile int traps;
 
 NOINLINE int traps_twice(int x) {
@@ -26,7 +35,8 @@ static void* Work(void* unused) {
       traps = 0;
       CHECK(traps_twice(i) == i + 2);
       CHECK(traps == 2);
-      CHECK(plain(i) == i + 3);
+      CHECK(plain(i) == i + 3 && short_one(i) == i && short_two(i) == i);
+      CHECK(traps == 2);
     }
   }
   atomic_fetch_add(&calls, count);
