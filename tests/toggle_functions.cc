@@ -109,12 +109,20 @@ uint64_t CountChangedCode(uint32_t pid) {
         all.subspan(mapping.offset)
             .first(std::min<uint64_t>(all.size() - mapping.offset, mapping.end - mapping.start));
     std::vector<uint8_t> there(wanted.size());
-    // What is not mapped any more was unloaded meanwhile.
     const ssize_t got =
         pread(memory.get(), there.data(), there.size(), static_cast<off_t>(mapping.start));
+    // Another library may have been loaded there meanwhile.
+    const auto now = os::ReadProcMaps(pid);
+    const bool is_same = now && std::ranges::any_of(*now, [&](const os::ProcMapping& other) {
+                           return other.start == mapping.start && other.ino == mapping.ino;
+                         });
+    if (!is_same) continue;
     for (ssize_t i = 0; i < got; ++i) {
       const auto at = static_cast<size_t>(i);
-      changed += there[at] != wanted[at] ? 1 : 0;
+      if (there[at] == wanted[at]) continue;
+      ++changed;
+      fmt::print(stderr, "{} at {:#x}: {:02x}, not {:02x}\n", mapping.path, mapping.offset + at,
+                 there[at], wanted[at]);
     }
   }
   return changed;
