@@ -33,6 +33,7 @@ class SourceFromStart : public FileSource {
   Result<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) override {
     return source_.ReadAt(offset, out);
   }
+  FileImagePtr MapAt(uint64_t offset, size_t size) override { return source_.MapAt(offset, size); }
 
  private:
   FileSource& source_;

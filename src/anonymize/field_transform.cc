@@ -143,7 +143,7 @@ void FieldTransform::MoveChain(ByteView entries, uint8_t* out, MovedChain& last)
       StoreUnaligned(out, space ? remap_.Code(*space, entry) : Code(mode, entry), endian);
     }
     if (goes_on && at == tail) {
-      std::ranges::copy(last.to.Kept().last(equal), out);
+      std::memcpy(out, last.to.Kept().last(equal).data(), equal);
       taken = equal;
       break;
     }

@@ -201,11 +201,14 @@ bool ChainCheck::AreSame(const ChainedSample& in, const ChainedSample& out) {
     if (i == inner && kind == CodeAddressKind::kReturnAddress && GoesOnAs(last, spaces)) break;
     const uint64_t before = in.chain[i], after = out.chain[i];
     if (before < perfdata::kContextMax && after < perfdata::kContextMax) [[likely]] {
-      const uint64_t before_page = LookupOf(before, kind) >> kPageShift;
-      if (before_page != page || after - before != distance) {
-        if (!IsSame(spaces, before, after, kind)) return false;
-        const bool is_known = IsKnown(spaces, LookupOf(before, kind), LookupOf(after, kind));
-        page = is_known ? before_page : UINT64_MAX;
+      const uint64_t in_lookup = LookupOf(before, kind), out_lookup = LookupOf(after, kind);
+      if (in_lookup >> kPageShift != page || after - before != distance) {
+        bool is_known = IsKnown(spaces, in_lookup, out_lookup);
+        if (!is_known) {
+          if (!LookUp(spaces, before, after, kind)) return false;
+          is_known = IsKnown(spaces, in_lookup, out_lookup);
+        }
+        page = is_known ? in_lookup >> kPageShift : UINT64_MAX;
         distance = after - before;
       }
       if (kind == CodeAddressKind::kInstructionPointer) outer_from = i + 1;

@@ -32,6 +32,10 @@ class WrittenSource : public FileSource {
     if (offset >= size_) return size_t{0};
     return file_.ReadAt(offset, out.first(std::min<uint64_t>(out.size(), size_ - offset)));
   }
+  FileImagePtr MapAt(uint64_t offset, size_t size) override {
+    if (offset > size_ || size > size_ - offset) return nullptr;
+    return file_.MapAt(offset, size);
+  }
 
  private:
   std::unique_ptr<os::OutputFile> owned_;

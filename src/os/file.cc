@@ -151,6 +151,20 @@ Result<size_t> ReadFullyAt(int fd, std::span<uint8_t> out, uint64_t offset,
   return done;
 }
 
+// The `size` bytes at `offset` of a file of `file_size`; null if they are not there or cannot be
+// mapped. The pages are made at once. That also finds out what cannot be read, while it can still
+// be told: later it would be SIGBUS.
+FileImagePtr MapPiece(int fd, uint64_t file_size, uint64_t offset, size_t size) {
+  static const auto kPage = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  if (size == 0 || offset > file_size || size > file_size - offset) return nullptr;
+  const size_t skip = offset % kPage;
+  void* base =
+      mmap(nullptr, skip + size, PROT_READ, MAP_PRIVATE, fd, static_cast<off_t>(offset - skip));
+  if (base == MAP_FAILED) return nullptr;
+  auto image = std::make_shared<MappedFile>(std::string(), base, size, skip);
+  return madvise(base, skip + size, MADV_POPULATE_READ) == 0 ? image : nullptr;
+}
+
 class FdSource : public FileSource {
  public:
   FdSource(Fd fd, std::string name, std::optional<uint64_t> size)
@@ -172,17 +186,8 @@ class FdSource : public FileSource {
   std::optional<uint64_t> size_;
 };
 
-// The pages are made at once. That also finds out what cannot be read, while it can still be told:
-// later it would be SIGBUS.
 FileImagePtr FdSource::MapAt(uint64_t offset, size_t size) {
-  static const auto kPage = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  if (!size_ || size == 0 || offset > *size_ || size > *size_ - offset) return nullptr;
-  const size_t skip = offset % kPage;
-  void* base = mmap(nullptr, skip + size, PROT_READ, MAP_PRIVATE, fd_.get(),
-                    static_cast<off_t>(offset - skip));
-  if (base == MAP_FAILED) return nullptr;
-  auto image = std::make_shared<MappedFile>(std::string(), base, size, skip);
-  return madvise(base, skip + size, MADV_POPULATE_READ) == 0 ? image : nullptr;
+  return size_ ? MapPiece(fd_.get(), *size_, offset, size) : nullptr;
 }
 
 // ---- Outputs ----
@@ -236,6 +241,11 @@ class FdOutput : public OutputFile {
   Result<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) override {
     TRY(Flush());
     return ReadFullyAt(fd_.get(), out, offset, target_.name);
+  }
+  FileImagePtr MapAt(uint64_t offset, size_t size) override {
+    struct stat info = {};
+    if (!Flush() || fstat(fd_.get(), &info) != 0 || !S_ISREG(info.st_mode)) return nullptr;
+    return MapPiece(fd_.get(), static_cast<uint64_t>(info.st_size), offset, size);
   }
   Status Reserve(uint64_t size) override {
     const int error = posix_fallocate(fd_.get(), 0, static_cast<off_t>(size));

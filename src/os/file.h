@@ -67,6 +67,8 @@ class OutputFile : public ByteSink {
   virtual Status Commit() = 0;
   // Reads back what was written; of a regular file only.
   virtual Result<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) = 0;
+  // The same as FileSource::MapAt, of what was written.
+  virtual FileImagePtr MapAt(uint64_t offset, size_t size) = 0;
   // Takes `size` bytes of space on the disk for a regular file.
   virtual Status Reserve(uint64_t size) = 0;
   // Cuts a regular file off at `size`; what is written next goes there.
