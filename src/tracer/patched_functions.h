@@ -94,6 +94,8 @@ class PatchedFunctions {
   // Sees to what was loaded and unloaded since the last look. Sites of what is not mapped any more
   // are forgotten: whatever is mapped there next is not written to.
   Result<PatchCounts> FollowLibraries();
+  // Only the first half of that: forgets the sites of what is not mapped any more.
+  Status ReadModules();
   // Whether the program's dynamic linker tells of changes by itself; else one has to look.
   [[nodiscard]] bool HearsOfLibraries() const;
   // Patterns for modules that have not been mapped yet.
@@ -139,7 +141,6 @@ class PatchedFunctions {
   };
   using Wishes = std::map<size_t, std::vector<SiteWish>>;  // by module
 
-  Status ReadModules();
   std::vector<Function*> PlannedIn(size_t module);
   void NoteUnmapped(size_t module);
   void NoteMappedAgain(size_t module);

@@ -430,8 +430,22 @@ Status TraceSession::Leave(UntoldCalls& open) {
   }
   summary_.busy = outcome.busy;
   summary_.detached = left && outcome.busy == 0;
-  summary_.modified = functions_->CountModified();
+  summary_.modified = CountSurely(&PatchedFunctions::CountModified);
   return left;
+}
+
+// What a running process seems to have changed may be another library, which lies there by now: so
+// that is looked at again while it can load none.
+size_t TraceSession::CountSurely(size_t (PatchedFunctions::*count)() const) const {
+  const size_t found = (*functions_.*count)();
+  if (found == 0) return 0;
+  const auto held = Holding::Of(*target_);
+  if (!held || !functions_->ReadModules()) return found;
+  return (*functions_.*count)();
+}
+
+size_t TraceSession::CountForeign() const {
+  return CountSurely(&PatchedFunctions::CountForeign);
 }
 
 Status TraceSession::Collect(UntoldCalls open) {

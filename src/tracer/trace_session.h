@@ -112,7 +112,7 @@ class TraceSession {
   // Whether calls that begin now are recorded, or a trigger (or --tracing) has switched that off.
   [[nodiscard]] bool IsTracing() const;
   // Patched sites that somebody else has written to since.
-  [[nodiscard]] size_t CountForeign() const { return functions_->CountForeign(); }
+  [[nodiscard]] size_t CountForeign() const;
   [[nodiscard]] SiteCounts CountSites() const { return functions_->Count(); }
   [[nodiscard]] CollectedCounts collected() const {
     CollectedCounts counts = collected_before_;
@@ -146,6 +146,7 @@ class TraceSession {
   void GiveUp();
   [[nodiscard]] Status RefuseIfNothing(const PatchCounts& counts) const;
   Status WriteFirstFacts();
+  size_t CountSurely(size_t (PatchedFunctions::*count)() const) const;
   Status Leave(UntoldCalls& open);
   Status Collect(UntoldCalls open);
   void NoteUntold();
