@@ -444,9 +444,7 @@ size_t TraceSession::CountSurely(size_t (PatchedFunctions::*count)() const) cons
   return (*functions_.*count)();
 }
 
-size_t TraceSession::CountForeign() const {
-  return CountSurely(&PatchedFunctions::CountForeign);
-}
+size_t TraceSession::CountForeign() const { return CountSurely(&PatchedFunctions::CountForeign); }
 
 Status TraceSession::Collect(UntoldCalls open) {
   if (collector_ == nullptr) return {};
