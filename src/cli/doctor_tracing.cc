@@ -58,7 +58,8 @@ Check CheckBuffer(const os::TracingAbilities& tracing) {
   Check check = Yes("trace: shared buffer (memfd)");
   if (tracing.memfd_error == 0) return check;
   Limit(check, No(tracing.memfd_error), "nothing can be traced: there is no memory to share");
-  check.cures = {"sudo sysctl vm.memfd_noexec=1"};
+  check.cures = {
+      "have whoever filters system calls here (seccomp, a container) allow memfd_create"};
   return check;
 }
 

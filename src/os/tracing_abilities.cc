@@ -53,10 +53,11 @@ int CodeWriteError() {
   return error;
 }
 
-int MemfdError() {
-  const Fd file(static_cast<int>(syscall(SYS_memfd_create, "stackreel", MFD_CLOEXEC)));
-  return file.valid() ? 0 : errno;
+Fd MakeMemfd(uint32_t flags) {
+  return Fd(static_cast<int>(syscall(SYS_memfd_create, "stackreel", flags)));
 }
+
+int MemfdError() { return MakeMemfd(MemfdFlags()).valid() ? 0 : errno; }
 
 bool CpuFlag(const char* flag) {
   const auto text = ReadTextFile("/proc/cpuinfo");
@@ -101,6 +102,12 @@ TracingAbilities LearnTracingAbilities() {
   constexpr int kGetDenyWriteExecute = 66;  // PR_GET_MDWE
   abilities.can_deny_write_execute = prctl(kGetDenyWriteExecute, 0, 0, 0, 0) >= 0;
   return abilities;
+}
+
+uint32_t MemfdFlags() {
+  constexpr uint32_t kNoExecSeal = 8;  // MFD_NOEXEC_SEAL
+  const bool is_known = MakeMemfd(MFD_CLOEXEC | kNoExecSeal).valid() || errno != EINVAL;
+  return is_known ? MFD_CLOEXEC | kNoExecSeal : MFD_CLOEXEC;
 }
 
 }  // namespace stackreel::os

@@ -1,6 +1,7 @@
 // What CPU and kernel let a tracer of functions do.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace stackreel::os {
@@ -29,5 +30,10 @@ struct TracingAbilities {
   bool can_deny_write_execute = false;  // prctl(2), PR_SET_MDWE: programs may ask for that
 };
 TracingAbilities LearnTracingAbilities();
+
+// What memfd_create(2) is asked with for memory that nobody executes: to be closed by exec and,
+// where the kernel knows that (Linux 6.3), never executable. With vm.memfd_noexec=2 some refuse
+// files of which neither is said, and warn of those otherwise.
+uint32_t MemfdFlags();
 
 }  // namespace stackreel::os

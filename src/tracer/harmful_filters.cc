@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "os/seccomp_filter.h"
+#include "os/tracing_abilities.h"
 
 namespace stackreel::tracer {
 
@@ -36,7 +37,7 @@ const std::vector<NamedCall>& CallsOfTracing() {
       {"mmap", SYS_mmap, {0, kSize, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, 3, 0}},
       {"munmap", SYS_munmap, {0, kSize}},
       {"madvise", SYS_madvise, {0, kSize, MADV_DONTNEED}},
-      {"memfd_create", SYS_memfd_create, {0, MFD_CLOEXEC}},
+      {"memfd_create", SYS_memfd_create, {0, os::MemfdFlags()}},
       {"close", SYS_close, {3}},
       // The agent's own.
       {"futex", SYS_futex, {}},

@@ -18,6 +18,7 @@
 
 #include "agent/stub.h"
 #include "os/proc.h"
+#include "os/tracing_abilities.h"
 #include "tracer/trace_clock.h"
 
 namespace stackreel::tracer {
@@ -229,7 +230,7 @@ class Installer {
     std::memcpy(name.data(), kPoolName, sizeof(kPoolName));
     TRY(target_.Write(place_.control(), name));
     TRY_ASSIGN(const uint64_t fd, target_.SystemCall("memfd_create", SYS_memfd_create,
-                                                     {place_.control().value, MFD_CLOEXEC}));
+                                                     {place_.control().value, os::MemfdFlags()}));
     auto pool = OpenPool(fd);
     auto mapped = pool ? Map(place_.pool(), place_.pool_size, PROT_READ | PROT_WRITE,
                              MAP_SHARED | MAP_FIXED, fd)
