@@ -196,6 +196,16 @@ TEST(Remap, AProcessThatWasThereBeforeHasPlacesOfItsOwn) {
   EXPECT_NE(maps[1].addr, maps[0].addr + 0x1000);
 }
 
+// perf says so of the threads of processes that were there before.
+TEST(Remap, AThreadThatWasThereBeforeHasItsProcessesPlaces) {
+  Recording in({SomeEvent(0)});
+  in.Map(kPid, 0x7f0000000000, 0x8000, 0, "/lib/libc.so");
+  in.Fork(kPid, kPid, perfdata::kMiscForkExec);
+  in.SampleAt(kPid, 0x7f0000000100);
+  const Read out = fake::Anonymized(in.Finish());
+  EXPECT_EQ(out.samples[0].ip, out.All<Mmap2>()[0].addr + 0x100);
+}
+
 TEST(Remap, AnonymousMappingsHaveTheirNewAddressAsOffset) {
   Recording in({SomeEvent(0)});
   in.Map(kPid, 0x7f0000000000, 0x8000, 0x7f0000000000, "//anon");
