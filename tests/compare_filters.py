@@ -9,7 +9,7 @@ usage: compare_filters.py STACKREEL
    within begin(), and outside of it, each kind of leaf is called a number of times that is known. What is
    recorded must be just those, whatever else happened in between.
 3. Filters that are changed while a program runs: what is recorded between two changes, what is refused,
-   and what status and the trace say of it.
+   and what status and the trace say of it. Tracing that is switched off, with no filter beside that.
 Exit code 77 (skipped) where there is no compiler, or nothing can be traced."""
 
 import collections
@@ -192,10 +192,15 @@ def one_tree(threads):
     return {0: [call for thread in threads.values() for call in thread]}
 
 
-def compare_trees(stackreel, folder):
+def build_nest(folder, name="plain", flags=()):
     (folder / "nest.c").write_text(NEST)
-    for name, flags in (("plain", []), ("pg", ["-pg"])):
-        run(["gcc", "-O1", *flags, folder / "nest.c", "-o", folder / name])
+    run(["gcc", "-O1", *flags, folder / "nest.c", "-o", folder / name])
+    return folder / name
+
+
+def compare_trees(stackreel, folder):
+    build_nest(folder)
+    build_nest(folder, "pg", ["-pg"])
     ok = True
     for options in NEST_OPTIONS:
         recording = folder / "recording"
@@ -232,6 +237,44 @@ def count_left(stackreel, folder):
                 ok = False
         print(f"{option} begin: {sum(counts.values())} calls")
     return ok
+
+
+class Running:
+    """A program that runs while calls of `function` are traced, until the trace is detached."""
+
+    def __init__(self, stackreel, folder, name, function):
+        self.stackreel, self.out = stackreel, folder / f"{name}.trace"
+        source, program = folder / "running.c", folder / "running"
+        source.write_text(RUNNING)
+        run(["gcc", "-O1", source, "-o", program])
+        self.program = subprocess.Popen([program])
+        self.tracer = subprocess.Popen([stackreel, "trace", "-q", "-p", str(self.program.pid), "-P",
+                                        function, "-o", self.out])
+        self.is_traced = False
+
+    def __enter__(self):
+        while not self.is_traced and self.tracer.poll() is None:
+            time.sleep(0.1)
+            self.is_traced = self.ask("status", pause=0).returncode == 0
+        return self
+
+    def __exit__(self, *_):
+        if self.is_traced:
+            self.ask("detach")
+            self.tracer.wait(timeout=30)
+        self.program.kill()
+        self.tracer.kill()
+        self.program.wait()
+
+    def ask(self, command, *words, pause=0.3):
+        time.sleep(pause)
+        return run([self.stackreel, command, "-p", str(self.program.pid), *words])
+
+    def status(self):
+        return json.loads(self.ask("status", "--json").stdout)
+
+    def names(self):
+        return [name for calls in our_calls(self.stackreel, self.out).values() for _, name in calls]
 
 
 def change_while_running(stackreel, folder):
@@ -286,6 +329,29 @@ def change_while_running(stackreel, folder):
     return not faults
 
 
+def switch_off(stackreel, folder):
+    """--tracing off with nothing beside it, from the start and while the program runs."""
+    faults = []
+    threads = trace(stackreel, folder, NEST_FUNCTIONS, ["--tracing", "off"], build_nest(folder))
+    if threads is None:
+        return None
+    if any(threads.values()):
+        faults.append(f"off from the start: {threads}")
+    with Running(stackreel, folder, "switched", "leaf") as running:
+        if not running.is_traced:
+            return None
+        running.ask("filter", "--tracing", "off")
+        running.ask("patch", "begin")
+        running.ask("unpatch", "begin")
+        running.ask("filter", "--tracing", "on")
+        running.ask("unpatch", "leaf")
+    names = running.names()
+    if "leaf" not in names or "begin" in names:
+        faults.append(f"switched off while it runs: {collections.Counter(names)}")
+    print(f"switched off: {'; '.join(faults) if faults else 'as it should be'}")
+    return not faults
+
+
 def main():
     stackreel = pathlib.Path(sys.argv[1]).resolve()
     if not shutil.which("gcc") or not shutil.which("g++"):
@@ -296,6 +362,7 @@ def main():
         folder = pathlib.Path(temporary)
         results.append(count_left(stackreel, folder))
         results.append(change_while_running(stackreel, folder))
+        results.append(switch_off(stackreel, folder))
         if shutil.which("uftrace"):
             results.append(compare_trees(stackreel, folder))
     if all(result is None for result in results):

@@ -666,7 +666,8 @@ Status PatchedFunctions::PublishActions() {
     if (!function.actions.empty()) set.functions.emplace(function.id, function.actions);
   }
   TRY_ASSIGN(const Holding held, Holding::Of(target_));
-  if (!set.empty()) {
+  // The plain way in asks for nothing, not even whether tracing is on.
+  if (!set.empty() || filters_.tracing == false) {
     TRY(rooms_->SetEntering(agent::Entering::kActing));
     return tracer::PublishActions(target_, agent_, tracedata::EncodeActionTable(set));
   }
