@@ -31,6 +31,14 @@ Status WriteFile(const std::filesystem::path& path, ByteView bytes) {
   return {};
 }
 
+// In all ways: by a code, by a signal, and so that nobody was told how.
+Status AddExits(tracedata::TraceWriter& writer) {
+  constexpr uint64_t kEnd = kStart + 20'000'000;
+  TRY(writer.Add(tracedata::ProcessExit{.ticks = kEnd, .pid = 100, .status = 42 << 8}));
+  TRY(writer.Add(tracedata::ProcessExit{.ticks = kEnd, .pid = 101, .status = 9}));
+  return writer.Add(tracedata::ProcessExit{.ticks = kEnd, .pid = 102});
+}
+
 Status AddFacts(tracedata::TraceWriter& writer) {
   TRY(writer.Add(tracedata::TraceClock{
       .origin_ticks = 0, .origin_nanoseconds = 1'000'000'000, .ticks_per_second = 2'000'000'000}));
@@ -71,6 +79,7 @@ Status AddFacts(tracedata::TraceWriter& writer) {
                                        .action = tracedata::PatchEvent::Action::kRefused,
                                        .function = 0,
                                        .reason = "too short"}));
+  TRY(AddExits(writer));
   TRY(writer.Add(tracedata::TraceThread{.index = 0, .pid = 100, .tid = 100, .comm = "shop"}));
   return writer.Add(tracedata::TraceThread{.index = 1, .pid = 100, .tid = 101, .comm = "clerk"});
 }

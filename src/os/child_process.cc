@@ -138,7 +138,7 @@ ChildProcess::ChildProcess(int pid, Fd go, Fd exec_error)
     : pid_(pid), go_(std::move(go)), exec_error_(std::move(exec_error)) {}
 
 ChildProcess::~ChildProcess() {
-  if (!go_.valid() || exit_code_) return;
+  if (!go_.valid() || wait_status_) return;
   go_ = Fd();  // end of file: it exits
   Wait(/*block=*/true);
 }
@@ -164,20 +164,21 @@ Status ChildProcess::Start() {
 }
 
 std::optional<int> ChildProcess::Wait(bool block) {
-  while (!exit_code_) {
+  while (!wait_status_) {
     int status = 0;
     const pid_t ended = waitpid(pid_, &status, block ? 0 : WNOHANG);
     if (ended == pid_ && (WIFEXITED(status) || WIFSIGNALED(status))) {
-      exit_code_ = ExitCodeOf(status);
+      wait_status_ = status;
     } else if (ended == 0 || (ended < 0 && errno != EINTR)) {
       break;
     }
   }
-  return exit_code_;
+  if (!wait_status_) return std::nullopt;
+  return ExitCodeOf(*wait_status_);
 }
 
 void ChildProcess::Signal(int signal) const {
-  if (!exit_code_) kill(pid_, signal);
+  if (!wait_status_) kill(pid_, signal);
 }
 
 }  // namespace stackreel::os

@@ -47,6 +47,8 @@ class ChildProcess {
   Status Start();
   // The exit code, if it has ended; `block` waits for that.
   std::optional<int> Wait(bool block);
+  // As waitpid(2) gives it, if Wait has seen its end: a code of 137 is not the signal 9.
+  [[nodiscard]] std::optional<int> wait_status() const { return wait_status_; }
   // Does nothing if it has ended.
   void Signal(int signal) const;
 
@@ -56,7 +58,7 @@ class ChildProcess {
   Fd go_;          // a byte written here starts it
   Fd exec_error_;  // errno of a failed exec comes out of here
   std::string command_;
-  std::optional<int> exit_code_;
+  std::optional<int> wait_status_;
 };
 
 }  // namespace stackreel::os

@@ -123,9 +123,11 @@ struct ProcessExec {
   friend bool operator==(const ProcessExec&, const ProcessExec&) = default;
 };
 struct ProcessExit {
+  // Only a process's parent is told it.
+  static constexpr int32_t kUnknownStatus = -1;
   uint64_t ticks = 0;
   uint32_t pid = 0;
-  int32_t status = 0;  // as wait(2) gives it
+  int32_t status = kUnknownStatus;  // as wait(2) gives it
   friend bool operator==(const ProcessExit&, const ProcessExit&) = default;
 };
 

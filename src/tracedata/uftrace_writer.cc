@@ -27,7 +27,8 @@ constexpr size_t kPiece = 256 << 10;
 constexpr uint16_t kMaxStack = 1024;
 // Bits of the info mask: which groups of lines there are.
 constexpr uint64_t kInfoMask =
-    1 << 0 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 11 | 1 << 12 | 1 << 13;
+    1 << 0 | 1 << 1 | 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 11 | 1 << 12 | 1 << 13;
+constexpr uint64_t kExitStatusMask = 1 << 2;
 constexpr uint64_t kArgumentsMask = 1 << 10;
 
 // A name that fits on a line of fields.
@@ -453,7 +454,9 @@ Status UftraceWriter::WriteInfo() {
   out.U8(1);
   out.U8(2);
   out.U64(features);
-  out.U64(kInfoMask | (values ? kArgumentsMask : 0));
+  const bool knows_status =
+      !tables_.exits.empty() && tables_.exits[0].status != ProcessExit::kUnknownStatus;
+  out.U64(kInfoMask | (knows_status ? kExitStatusMask : 0) | (values ? kArgumentsMask : 0));
   out.U16(kMaxStack);
   out.Zeros(kUftraceHeadSize - out.size());
   std::string tids;
@@ -464,7 +467,7 @@ Status UftraceWriter::WriteInfo() {
   std::string text;
   text += fmt::format("exename:{}\n", modules_.empty() ? "/unknown" : modules_[0].path);
   text += fmt::format("build_id:{}\n", modules_.empty() ? "" : modules_[0].build_id);
-  text += fmt::format("exit_status:{}\n", tables_.exits.empty() ? 0 : tables_.exits[0].status);
+  if (knows_status) text += fmt::format("exit_status:{}\n", tables_.exits[0].status);
   text += fmt::format("cmdline:{}\n", Printable(host.command_line, ""));
   text += fmt::format(
       "cpuinfo:lines=2\ncpuinfo:nr_cpus={0} / {0} (online/possible)\n"

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -499,11 +498,11 @@ Status TraceSession::WriteLastFacts() {
                                           .calls = summary_.lost_without_slot}));
   }
   if (summary_.end == TraceEnd::kProgramEnded) {
-    const int code = summary_.exit_code.value_or(0);
+    const std::optional<int> status = child_ ? child_->wait_status() : std::nullopt;
     TRY(output_->Add(
         tracedata::ProcessExit{.ticks = NowTicks(),
                                .pid = target_->pid(),
-                               .status = code > 128 ? code - 128 : W_EXITCODE(code, 0)}));
+                               .status = status.value_or(tracedata::ProcessExit::kUnknownStatus)}));
   }
   return output_->Flush();
 }

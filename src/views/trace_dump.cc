@@ -41,6 +41,15 @@ std::string_view KindText(const CallStep& step) {
   return "?";
 }
 
+// How a process ended, of its status as wait(2) gives it: the signal in its low seven bits, the
+// code in its second byte.
+std::string EndText(int32_t status) {
+  if (status == tracedata::ProcessExit::kUnknownStatus) return "code unknown";
+  const int signal = status & 0x7f;
+  if (signal != 0) return fmt::format("killed by signal {}", signal);
+  return fmt::format("code {}", status >> 8 & 0xff);
+}
+
 // Arguments of calls on their way to the calls' ends, where some formats want them.
 class OpenArguments {
  public:
@@ -172,7 +181,7 @@ void AppendFacts(TraceCalls& calls, std::string& text) {
     fmt::format_to(put, "exec {} pid {} {}\n", time(exec.ticks), exec.pid, exec.path);
   }
   for (const auto& exit : tables.exits) {
-    fmt::format_to(put, "exit {} pid {} status {}\n", time(exit.ticks), exit.pid, exit.status);
+    fmt::format_to(put, "exit {} pid {} {}\n", time(exit.ticks), exit.pid, EndText(exit.status));
   }
   for (const auto& patch : tables.patches) {
     fmt::format_to(put, "{} {} pid {} function {} {}\n", ActionText(patch.action),
@@ -330,7 +339,7 @@ std::string TraceInfoText(TraceCalls& calls) {
   number("forks", tables.forks.size());
   for (const auto& exec : tables.execs) line("exec", fmt::format("{} {}", exec.pid, exec.path));
   for (const auto& exit : tables.exits) {
-    line("exit", fmt::format("{} status {}", exit.pid, exit.status));
+    line("exit", fmt::format("{} {}", exit.pid, EndText(exit.status)));
   }
   for (const auto& [name, count] : PatchCounts(tables)) line(name, fmt::format("{}", count));
   for (const auto& change : tables.filters) {
@@ -345,6 +354,27 @@ std::string TraceInfoText(TraceCalls& calls) {
   for (const auto& [name, count] : calls.source().counters().values()) number(name, count);
   return text;
 }
+
+namespace {
+
+// Ends the list before it.
+void AppendExits(std::string& out, const TraceTables& tables) {
+  out += "],\n\"exits\":[";
+  for (const auto& exit : tables.exits) {
+    out += fmt::format("{}\n{{\"pid\":{}", &exit == tables.exits.data() ? "" : ",", exit.pid);
+    const int signal = exit.status & 0x7f;
+    if (exit.status == tracedata::ProcessExit::kUnknownStatus) {
+      out += '}';
+    } else if (signal != 0) {
+      out += fmt::format(",\"signal\":{}}}", signal);
+    } else {
+      out += fmt::format(",\"code\":{}}}", exit.status >> 8 & 0xff);
+    }
+  }
+  out += ']';
+}
+
+}  // namespace
 
 std::string TraceInfoJson(TraceCalls& calls) {
   const TraceTables& tables = calls.source().tables();
@@ -384,7 +414,8 @@ std::string TraceInfoJson(TraceCalls& calls) {
     out += '}';
     first = false;
   }
-  out += "],\n\"patches\":{";
+  AppendExits(out, tables);
+  out += ",\n\"patches\":{";
   first = true;
   for (const auto& [name, count] : PatchCounts(tables)) {
     if (!first) out += ',';

@@ -47,6 +47,9 @@ def main():
                 check(traced.returncode == code, f"{label}: exit code {traced.returncode}")
                 shown = run("replay", "-i", trace)
                 check(shown.returncode == 0, f"{label}: the trace is whole {shown.stderr}")
+                ended = re.search(r"^exit +\d+ (.*)$", run("info", "-i", trace).stdout, re.M)
+                expected = f"killed by signal {code - 128}" if code > 128 else f"code {code}"
+                check(ended and ended[1] == expected, f"{label}: info says {ended and ended[1]}")
                 for function in ["main", "end_by"] + ["wait_long"] * (threads > 1):
                     check(f" {function}()" in shown.stdout, f"{label}: {function} is there")
                 if failures:
