@@ -100,7 +100,6 @@ class TraceCommand : public Command {
   tracer::TraceOptions options_;
   // In the order of the command line: 'P' or 'U', and the pattern.
   std::vector<std::pair<char, std::string>> patterns_;
-  std::vector<std::string> patch_, unpatch_;
   std::vector<std::string> arguments_, returns_;
   FilterOptions filters_;
   std::string on_full_ = "block", libraries_ = "wait", clock_ = "auto";
@@ -115,16 +114,21 @@ void TraceCommand::AddOptions(CLI::App& app) {
   app.positionals_at_end();
   app.add_option("command", options_.command, "Command to run and trace, with its arguments")
       ->type_name("COMMAND");
+  // Called at each -P and -U, not when all of the command line is read: their order counts.
   const auto note = [this](char kind) {
-    return [this, kind](const std::string& pattern) { patterns_.emplace_back(kind, pattern); };
+    return [this, kind](const std::vector<std::string>& patterns) {
+      for (const std::string& pattern : patterns) patterns_.emplace_back(kind, pattern);
+    };
   };
-  app.add_option("-P,--patch", patch_,
-                 "Record the functions that PATTERN names: NAME[@MODULE], a glob or a regular "
-                 "expression; . is all of the program. Of several that match, the last decides")
-      ->each(note('P'))
+  app.add_option_function<std::vector<std::string>>(
+         "-P,--patch", note('P'),
+         "Record the functions that PATTERN names: NAME[@MODULE], a glob or a regular "
+         "expression; . is all of the program. Of several that match, the last decides")
+      ->trigger_on_parse()
       ->type_name("PATTERN");
-  app.add_option("-U,--unpatch", unpatch_, "Leave out the functions that PATTERN names")
-      ->each(note('U'))
+  app.add_option_function<std::vector<std::string>>("-U,--unpatch", note('U'),
+                                                    "Leave out the functions that PATTERN names")
+      ->trigger_on_parse()
       ->type_name("PATTERN");
   app.add_flag("-a,--auto-args", options_.values.all,
                "Record arguments and return values of all functions, as their debug information "

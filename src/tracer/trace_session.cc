@@ -164,7 +164,13 @@ Status TraceSession::Prepare() {
 // Where not one function can be recorded, nor may be later, there is nothing to trace.
 Status TraceSession::RefuseIfNothing(const PatchCounts& counts) const {
   const bool may_come = options_.follow || !functions_->Awaited().empty();
-  if (counts.patched != 0 || counts.deferred != 0 || counts.refused.empty() || may_come) return {};
+  if (counts.patched != 0 || counts.deferred != 0 || may_come) return {};
+  // Each pattern names something, as has been checked.
+  if (counts.refused.empty()) {
+    return Fail(Error(ErrorKind::kNotFound,
+                      "all functions that -P names are left out again by what follows it")
+                    .WithCure("of several patterns that match, the last decides: -U before -P"));
+  }
   std::string why;
   for (const auto& [reason, count] : counts.refused) {
     why += fmt::format("{}{} {}", why.empty() ? "" : "; ", count, reason);

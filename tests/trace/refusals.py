@@ -87,6 +87,11 @@ class Cases:
             self.trace("near_names", "-P", "parse_lin", "-p", pid, target=target)
             self.trace("no_such_name", "-P", "zebra", "-p", pid, target=target)
             self.trace("no_function_named", "-p", pid, target=target)
+            # Of several patterns that match, the last decides.
+            for name, kinds in (("left_out_again", "PU"), ("named_again", "UP"),
+                                ("left_out_at_last", "PUPU")):
+                self.trace(name, *(word for kind in kinds for word in ("-" + kind, "parse_line")),
+                           "-p", pid, target=target)
         self.trace("gone", "-P", "main", "-p", pid)
         self.trace("command_and_pid", "-P", "main", "-p", pid, "--", "/bin/true")
         for kind in ("strict", "killing_filter", "harmless_filter", "changed_code"):
