@@ -352,6 +352,33 @@ def switch_off(stackreel, folder):
     return not faults
 
 
+def keep_filters(stackreel, folder):
+    """--tracing alone keeps what is in force; anything else replaces it."""
+    faults = []
+
+    def expect(status, filters, limits, tracing):
+        got = (status.get("filters"), status.get("limits"), status["recorded"]["tracing is on"])
+        if got != (filters, limits, tracing):
+            faults.append(f"status says {got}, not {(filters, limits, tracing)}")
+
+    with Running(stackreel, folder, "kept", "leaf") as running:
+        if not running.is_traced:
+            return None
+        running.ask("filter", "-F", "begin", "-D", "2", "-t", "1ns")
+        limits = {"levels (-D)": 2, "nanoseconds (-t)": 1}
+        for state in ("off", "on"):
+            said = running.ask("filter", "--tracing", state).stdout
+            if said != f"tracing is {state}; filters are as they were\n".encode():
+                faults.append(f"filter says {said}")
+            expect(running.status(), {"-F begin": 1}, limits, int(state == "on"))
+        running.ask("filter", "--tracing", "off", "-D", "3")
+        expect(running.status(), None, {"levels (-D)": 3}, 0)
+        running.ask("filter", "--none")
+        expect(running.status(), None, None, 1)
+    print(f"what stays in force: {'; '.join(faults) if faults else 'as it should be'}")
+    return not faults
+
+
 def main():
     stackreel = pathlib.Path(sys.argv[1]).resolve()
     if not shutil.which("gcc") or not shutil.which("g++"):
@@ -363,6 +390,7 @@ def main():
         results.append(count_left(stackreel, folder))
         results.append(change_while_running(stackreel, folder))
         results.append(switch_off(stackreel, folder))
+        results.append(keep_filters(stackreel, folder))
         if shutil.which("uftrace"):
             results.append(compare_trees(stackreel, folder))
     if all(result is None for result in results):

@@ -27,12 +27,13 @@ class FilterCommand : public Command {
     return {"stackreel filter -p 1234 -F handle_request -D 3   # instead of what was in force",
             "stackreel filter -p 1234 -N 'log_*' -t 10us",
             "stackreel filter -p 1234 -T 'parse@time=1ms,depth=2'",
+            "stackreel filter -p 1234 --tracing off            # and keep what is in force",
             "stackreel filter -p 1234 --none                   # record every call again"};
   }
   void AddOptions(CLI::App& app) override {
     AddPidOption(app, pid_);
     filters_.Add(app);
-    app.add_flag("--none", none_, "No filters and triggers any more");
+    app.add_flag("--none", none_, "No filters and triggers any more, and tracing on");
   }
   Result<int> Run(const GlobalOptions& global) override {
     if (none_ != filters_.given().empty()) {
@@ -49,6 +50,10 @@ class FilterCommand : public Command {
     TRY_ASSIGN(const ControlAnswer answer, AskTraceOf(pid_, request));
     if (global.quiet) return kExitDone;
     if (none_) Print(stdout, "no filters in force\n");
+    if (tracedata::OnlySwitchTracing(filters_.given())) {
+      Print(stdout, "tracing is {}; filters are as they were\n", filters_.given().back().text);
+      return kExitDone;
+    }
     for (const tracedata::FilterOption& filter : filters_.given()) {
       const std::string text = tracedata::ToText(filter);
       if (tracedata::IsOfFunctions(filter.kind)) {

@@ -30,8 +30,10 @@ void FilterOptions::Add(CLI::App& app) {
   AddOne(app, "-T,--trigger", Kind::kTrigger, "TRIGGER",
          "Have functions do something where they are called: PATTERN@ACTION[,ACTION...] with "
          "depth=N, filter, notrace, time=TIME, trace, trace_off, trace_on");
-  AddOne(app, "--tracing", Kind::kTracing, "STATE",
-         "off: record nothing until a trace_on, or until it is switched on");
+  AddOne(
+      app, "--tracing", Kind::kTracing, "STATE",
+      "off: record nothing until a trace_on, or until `filter --tracing on`, which keeps the other "
+      "filters in force");
 }
 
 }  // namespace stackreel::cli

@@ -27,7 +27,9 @@ struct ControlRequest {
     kChange = 1,  // patch and unpatch what the patterns name
     kStatus = 2,
     kDetach = 3,  // end the trace
-    kFilter = 4,  // put these filters in force instead of those that are
+    // Put these filters in force instead of those that are, which stay if these only switch
+    // tracing.
+    kFilter = 4,
   };
   Kind kind = Kind::kStatus;
   std::vector<ControlPattern> patterns = {};

@@ -2,7 +2,9 @@
 // force.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace stackreel::tracedata {
@@ -28,6 +30,14 @@ inline constexpr bool IsFilterKind(uint8_t kind) { return kind >= 1 && kind <= k
 // Whether its text begins with a pattern of functions.
 inline constexpr bool IsOfFunctions(FilterOption::Kind kind) {
   return kind <= FilterOption::Kind::kTrigger;
+}
+
+inline bool IsOfTracing(const FilterOption& option) {
+  return option.kind == FilterOption::Kind::kTracing;
+}
+// Whether there is nothing among them but --tracing. Such a change keeps the filters in force.
+inline bool OnlySwitchTracing(std::span<const FilterOption> options) {
+  return !options.empty() && std::ranges::all_of(options, IsOfTracing);
 }
 
 // "-F parse"

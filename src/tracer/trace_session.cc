@@ -386,8 +386,16 @@ Result<PatchCounts> TraceSession::PutFilters(std::span<const tracedata::FilterOp
 }
 
 Result<PatchCounts> TraceSession::SetFilters(std::span<const tracedata::FilterOption> filters) {
-  TRY_ASSIGN(PatchCounts counts, PutFilters(filters, /*each_must_match=*/true));
-  options_.filters.assign(filters.begin(), filters.end());
+  const bool only_switches = tracedata::OnlySwitchTracing(filters);
+  std::vector<tracedata::FilterOption> all;
+  if (only_switches) {
+    all = options_.filters;
+    std::erase_if(all, tracedata::IsOfTracing);
+  }
+  all.insert(all.end(), filters.begin(), filters.end());
+  // Those that stay have matched once; of what, may have been unloaded since.
+  TRY_ASSIGN(PatchCounts counts, PutFilters(all, /*each_must_match=*/!only_switches));
+  options_.filters = std::move(all);
   TRY(output_->Flush());
   return counts;
 }

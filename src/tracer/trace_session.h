@@ -102,7 +102,8 @@ class TraceSession {
   // Patterns that wait for a module to be loaded.
   [[nodiscard]] std::vector<std::string> Awaited() const { return functions_->Awaited(); }
   Result<PatchCounts> Apply(std::span<const PatternChoice> patterns);
-  // Puts these filters and triggers in force instead of those that were.
+  // Puts these filters and triggers in force instead of those that were; which stay if these only
+  // switch tracing (OnlySwitchTracing).
   Result<PatchCounts> SetFilters(std::span<const tracedata::FilterOption> filters);
   // What is in force, and how many functions each of its options is about.
   [[nodiscard]] const CallFilters& filters() const { return functions_->filters(); }
