@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cfenv>
 #include <cstring>
 #include <initializer_list>
 #include <string>
@@ -126,6 +127,31 @@ TEST_F(ValuesTest, AReturnedLongDoubleStaysWhereItIs) {
   for (int i = 0; i < 20; ++i) EXPECT_EQ(extended(1.0L / 3 + i), (1.0L / 3 + i) * 3);
   EXPECT_EQ(InProcessAgent::Text(Events()).substr(0, 8), "C5 C5 C5");
   EXPECT_EQ(LastResult().substr(0, 10), Bytes((1.0L / 3 + 19) * 3).substr(0, 10));
+}
+
+OUT_OF_LINE int Three() {
+  __asm__ volatile("");
+  return 3;
+}
+TEST_F(ValuesTest, ALongDoubleThatIsNotThereIsToldAndRaisesNothing) {
+  const auto three = Record({}, {{.how = How::kX87, .first = {}, .second = {}}}, Three);
+  std::feclearexcept(FE_ALL_EXCEPT);
+  EXPECT_EQ(three(), 3);
+  EXPECT_EQ(std::fetestexcept(FE_ALL_EXCEPT), 0);
+  EXPECT_EQ(LastResult(), Bytes(uint64_t{0}, uint64_t{ValueFormat::kNoFloatExponent}));
+}
+
+// An exception that is pending, with its flag set and then unmasked, strikes at the next x87
+// instruction that waits. That is none of ours.
+TEST_F(ValuesTest, APendingFloatingPointExceptionIsLeftPending) {
+  const auto three = Record({}, {{.how = How::kX87, .first = {}, .second = {}}}, Three);
+  uint16_t before = 0, status = 0;
+  const uint16_t unmasked = 0x37e;  // all but "invalid"
+  __asm__ volatile("fnstcw %0" : "=m"(before));
+  __asm__ volatile("fldz\n fldz\n fdivrp\n fstp %%st(0)\n fldcw %0" : : "m"(unmasked));
+  three();
+  __asm__ volatile("fnstsw %0\n fnclex\n fldcw %1" : "=m"(status) : "m"(before));
+  EXPECT_EQ(status & 0x81, 0x81);
 }
 
 // What is only returned needs no event of its own.

@@ -85,6 +85,9 @@ struct ValueFormat {
   static constexpr uint16_t kMaxTextBytes = 0x7ffd;
   static constexpr uint16_t kNullText = 0xfffe;        // a null pointer; nothing follows
   static constexpr uint16_t kUnreadableText = 0xffff;  // there is none to read at the pointer (u64)
+  // The exponent, with a fraction of 0, of a long double that was nowhere to be read: no x87 has
+  // computed such a number since the 80287.
+  static constexpr uint16_t kNoFloatExponent = 0x7fff;
 
   Kind kind = Kind::kSigned;
   uint8_t bytes = 8;         // 1, 2, 4, 8, 16; of no meaning for kString and kStruct

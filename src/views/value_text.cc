@@ -79,7 +79,13 @@ void AppendFloat(std::string& out, ByteView bytes) {
   } else {  // x87's 80 bits: sign and exponent, then 64 bits of fraction with its integer bit
     const uint64_t fraction = NumberIn(bytes.first(8));
     const auto top = static_cast<uint32_t>(NumberIn(bytes.subspan(8, 2)));
-    const int exponent = static_cast<int>(top & 0x7fff) - 16383 - 63;
+    constexpr uint32_t kSpecial = 0x7fff;
+    constexpr uint64_t kInfinity = uint64_t{1} << 63;
+    if ((top & kSpecial) == kSpecial && fraction != kInfinity) {
+      out += top == ValueFormat::kNoFloatExponent && fraction == 0 ? "?" : "nan";
+      return;
+    }
+    const int exponent = static_cast<int>(top & kSpecial) - 16383 - 63;
     double value = static_cast<double>(fraction);
     // By repeated squaring, since nothing here has ldexp's range at hand.
     double factor = exponent < 0 ? 0.5 : 2.0;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -107,6 +108,17 @@ TEST_F(ValueTextTest, FunctionsHaveNames) {
   EXPECT_EQ(Text<uint64_t>(Kind::kFunction, 0x5101), "0x5101");
   EXPECT_EQ(Text<uint64_t>(Kind::kFunction, 0x1100), "0x1100");
   EXPECT_EQ(Text<uint64_t>(Kind::kPointer, 0x5100), "0x5100");
+}
+
+TEST_F(ValueTextTest, LongDoublesThatAreNoNumbers) {
+  const auto text = [this](uint64_t fraction, uint64_t exponent) {
+    const std::array<uint64_t, 2> words = {fraction, exponent};
+    return Text<std::array<uint64_t, 2>>(Kind::kFloat, words);
+  };
+  EXPECT_EQ(text(uint64_t{1} << 63, 0x3fff), "1");
+  EXPECT_EQ(text(uint64_t{1} << 63, 0xffff), "-inf");
+  EXPECT_EQ(text(uint64_t{3} << 62, 0xffff), "nan");
+  EXPECT_EQ(text(0, ValueFormat::kNoFloatExponent), "?");
 }
 
 TEST_F(ValueTextTest, WhatIsMissingIsAQuestionMark) {

@@ -29,17 +29,26 @@ inline void ReadVectorRegisters(VectorRegister (&to)[8]) {
       : "r"(to)
       : "memory");
 }
-// st0, where a long double is returned; only of a function that returns one, as the register is
-// empty else.
+// st0, where a long double is returned. Taken from an image of the registers, as FXSAVE writes it
+// (Intel's manual, volume 1, 10.5.1): that neither waits for an exception that is pending, nor
+// raises or changes anything. A store would: it pops, and of an empty register it is invalid.
 struct ExtendedFloat {
   uint64_t mantissa;
-  uint16_t exponent;
+  uint64_t exponent;
 };
-inline ExtendedFloat ReadExtendedFloat() {
-  ExtendedFloat value = {};
-  // There is no store that does not pop.
-  __asm__ volatile("fstpt (%0)\n fldt (%0)" : : "r"(&value) : "memory");
-  return value;
+// False where st0 is empty, as it is behind a function that returns none. Not inlined, so that
+// nobody else's frame on the program's stack has room for the image.
+[[gnu::noinline]] inline bool ReadExtendedFloat(ExtendedFloat& value) {
+  alignas(16) uint64_t image[64];
+  __asm__ volatile("fxsave64 %0" : "=m"(image));
+  constexpr uint32_t kSt0 = 4;  // in words
+  const uint64_t top = image[0] >> (16 + 11) & 7;
+  // A bit a register, not of the stack: set where something is in it.
+  const uint64_t full = image[0] >> 32 & 0xff;
+  if ((full >> top & 1) == 0) return false;
+  value.mantissa = image[kSt0];
+  value.exponent = image[kSt0 + 1] & 0xffff;
+  return true;
 }
 
 }  // namespace stackreel::agent

@@ -195,7 +195,8 @@ void ValueReader::Read(const ValueRead& read) {
       if (read.bytes > kWord) PutNumber(WordOf(read.second), read.bytes - kWord);
       return;
     case How::kX87: {
-      const ExtendedFloat value = ReadExtendedFloat();
+      ExtendedFloat value = {0, ValueFormat::kNoFloatExponent};
+      (void)ReadExtendedFloat(value);  // where there is none, it stays that
       PutNumber(value.mantissa, kWord);
       PutNumber(value.exponent, kWord);
       return;
