@@ -192,7 +192,7 @@ Result<int> FlamegraphCommand::Run(const GlobalOptions& global) {
   TRY_ASSIGN(const std::vector<uint32_t> before_events, ChooseEvent(before, like, global));
   if (title_.empty()) options_.title = fmt::format("What changed from {} to {}", diff_, input);
   TRY(Write(DiffFlameGraphSvg(before, before_events, profile, options_),
-            fmt::format("{} and {} samples", before.facts.samples, profile.facts.samples), global));
+            fmt::format("{} and {}", before.facts.samples, samples), global));
   return code;
 }
 

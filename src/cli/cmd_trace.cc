@@ -146,7 +146,7 @@ void TraceCommand::AddOptions(CLI::App& app) {
   app.add_option("-p,--pid", options_.pid, "Trace a running process, and leave it as it was")
       ->type_name("PID")
       ->check(WholeNumber(1, INT32_MAX));
-  app.add_option("--duration", duration_, "Stop after SECONDS")
+  app.add_option("--duration", duration_, "Stop after SECONDS. The program goes on, a command too")
       ->type_name("SECONDS")
       ->check(Number(0.001, 1e9));
   filters_.Add(app);

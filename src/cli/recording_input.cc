@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "cli/trace_input.h"
 #include "cli/written_source.h"
 #include "os/file.h"
 
@@ -53,6 +54,12 @@ std::vector<FileSource*> RecordingFiles::parts() const {
 }
 
 Result<RecordingFiles> OpenRecordingFiles(const std::string& path) {
+  if (IsTrace(path)) {
+    return Fail(
+        Error(ErrorKind::kUnsupported, "this is a trace, not a recording of samples")
+            .At(path)
+            .WithCure("stackreel replay, graph, report, flamegraph, dump and info show it"));
+  }
   RecordingFiles files;
   std::error_code error;
   const bool is_directory = std::filesystem::is_directory(path, error);
