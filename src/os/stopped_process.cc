@@ -10,9 +10,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 
 #include "os/proc.h"
@@ -272,34 +274,33 @@ Status StoppedProcess::WriteMemory(Avma at, ByteView bytes) {
                                           bytes.size(), at.value));
 }
 
-// Any will do; the vDSO has one, where its clocks fall back on the kernel.
-Result<uint64_t> StoppedProcess::FindSystemCallInstruction() {
-  if (system_call_) return *system_call_;
-  constexpr std::array<uint8_t, 2> kSystemCall = {0x0f, 0x05};
+// Looked for once a process, since that takes longer than all that is done while it is held.
+Result<SystemCallPlace> StoppedProcess::FindSystemCall() {
+  static std::mutex mutex;
+  static std::unordered_map<uint32_t, SystemCallPlace> known;
+  const MemoryRead read = [this](uint64_t at, std::span<uint8_t> out) {
+    return ReadMemory(Avma(at), out);
+  };
+  const std::lock_guard lock(mutex);
+  const auto found = known.find(pid_);
+  if (found != known.end() && HoldsSystemCallPlace(found->second, read)) return found->second;
   TRY_ASSIGN(std::vector<ProcMapping> maps, ReadProcMaps(pid_));
-  std::ranges::stable_partition(maps, [](const auto& mapping) { return mapping.path == "[vdso]"; });
-  for (const ProcMapping& mapping : maps) {
-    if ((mapping.prot & PROT_EXEC) == 0 || mapping.path == "[vsyscall]") continue;
-    constexpr uint64_t kMost = uint64_t{64} << 20;
-    std::vector<uint8_t> bytes(std::min(mapping.end - mapping.start, kMost));
-    if (!ReadMemory(Avma(mapping.start), bytes)) continue;
-    const auto found = std::ranges::search(bytes, kSystemCall);
-    if (found.empty()) continue;
-    system_call_ = mapping.start + static_cast<uint64_t>(found.begin() - bytes.begin());
-    return *system_call_;
-  }
-  return Fail(ErrorKind::kUnsupported,
-              fmt::format("process {} has no instruction that makes a system call", pid_));
+  TRY_ASSIGN(const SystemCallPlace place, FindSystemCallPlace(std::move(maps), read));
+  // One without a way back is looked for again: a C library may have been loaded.
+  if (place.restorer != 0) known[pid_] = place;
+  return place;
 }
 
 Result<int64_t> StoppedProcess::SystemCall(int64_t number,
                                            const std::array<uint64_t, 6>& arguments) {
   return tracer_->Run([&]() -> Result<int64_t> {
-    TRY_ASSIGN(const uint64_t instruction, FindSystemCallInstruction());
+    if (!system_call_) {
+      TRY_ASSIGN(system_call_, FindSystemCall());
+    }
     for (TracedThread& thread : traced_) {
       const bool stopped = thread.state() == TracedThread::State::kStopped;
       if (stopped && !thread.at_signal() && thread.pid() == pid_) {
-        return thread.SystemCall(instruction, number, arguments);
+        return thread.SystemCall(*system_call_, memory_.get(), number, arguments);
       }
     }
     return Fail(ErrorKind::kUnsupported,

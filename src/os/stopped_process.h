@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "os/file.h"
 #include "os/own_thread.h"
+#include "os/return_frame.h"
 #include "os/seccomp_filter.h"
 #include "os/traced_thread.h"
 
@@ -94,7 +95,7 @@ class StoppedProcess {
   Status AwaitAll(std::chrono::steady_clock::time_point deadline);
   [[nodiscard]] bool AwaitsVfork(const TracedThread& thread) const;
   Status Describe();
-  Result<uint64_t> FindSystemCallInstruction();
+  Result<SystemCallPlace> FindSystemCall();
 
   uint32_t pid_;
   Fd memory_;
@@ -102,7 +103,7 @@ class StoppedProcess {
   std::vector<TracedThread> traced_;
   std::unordered_set<uint32_t> seized_;  // tids that were ever among them
   std::vector<Thread> threads_;          // of the same indices, once all are stopped
-  std::optional<uint64_t> system_call_;
+  std::optional<SystemCallPlace> system_call_;
   std::optional<OwnThread> tracer_;
 };
 

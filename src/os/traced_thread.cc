@@ -15,8 +15,10 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "os/file.h"
+#include "os/return_frame.h"
 
 namespace stackreel::os {
 
@@ -62,6 +64,12 @@ int64_t TracedRegisters::result() const { return static_cast<int64_t>(AsUserRegs
 void TracedRegisters::set_ip(uint64_t ip) {
   user_regs_struct regs = AsUserRegs(*this);
   regs.rip = ip;
+  FromUserRegs(regs, *this);
+}
+
+void TracedRegisters::set_sp(uint64_t sp) {
+  user_regs_struct regs = AsUserRegs(*this);
+  regs.rsp = sp;
   FromUserRegs(regs, *this);
 }
 
@@ -122,6 +130,7 @@ bool TracedRegisters::MayRestart() const { return false; }
 int64_t TracedRegisters::system_call() const { return -1; }
 int64_t TracedRegisters::result() const { return 0; }
 void TracedRegisters::set_ip(uint64_t) {}
+void TracedRegisters::set_sp(uint64_t) {}
 void TracedRegisters::SetSystemCall(uint64_t, int64_t, const std::array<uint64_t, 6>&) {}
 void TracedRegisters::BeginSystemCallAnew() {}
 
@@ -254,29 +263,79 @@ bool TracedThread::AtBreakpoint() const {
   return false;
 }
 
-Result<int64_t> TracedThread::SystemCall(uint64_t instruction, int64_t number,
+namespace {
+
+// A frame that lies in a thread's memory, and what was there before.
+struct LaidFrame {
+  uint64_t at = 0;  // 0: none
+  std::vector<uint8_t> before;
+};
+
+bool WriteAt(int memory, uint64_t at, std::span<const uint8_t> bytes) {
+  return pwrite(memory, bytes.data(), bytes.size(), static_cast<off_t>(at)) ==
+         static_cast<ssize_t>(bytes.size());
+}
+
+// NT_X86_XSTATE; empty where the kernel has none.
+std::vector<uint8_t> ReadVectorState(uint32_t tid) {
+  constexpr size_t kMost = size_t{64} << 10;
+  std::vector<uint8_t> state(kMost);
+  iovec bytes = {state.data(), state.size()};
+  if (Ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, reinterpret_cast<uint64_t>(&bytes)) != 0) {
+    return {};
+  }
+  state.resize(bytes.iov_len);
+  return state;
+}
+
+// Nothing is laid where it cannot be: a stack that ends, a process without the code for it.
+LaidFrame LayReturnFrame(uint32_t tid, const SystemCallPlace& place, int memory,
+                         const TracedRegisters& registers, uint64_t mask) {
+  if (place.restorer == 0) return {};
+  const ReturnFrame frame = MakeReturnFrame(registers, mask, ReadVectorState(tid), place.restorer);
+  if (frame.bytes.empty()) return {};
+  LaidFrame laid{.at = frame.at, .before = std::vector<uint8_t>(frame.bytes.size())};
+  if (pread(memory, laid.before.data(), laid.before.size(), static_cast<off_t>(frame.at)) !=
+          static_cast<ssize_t>(laid.before.size()) ||
+      !WriteAt(memory, frame.at, frame.bytes)) {
+    return {};
+  }
+  return laid;
+}
+
+}  // namespace
+
+Result<int64_t> TracedThread::SystemCall(const SystemCallPlace& place, int memory, int64_t number,
                                          const std::array<uint64_t, 6>& arguments) {
   TRY_ASSIGN(const TracedRegisters before, ReadRegisters());
   uint64_t mask = 0;
-  const uint64_t all = ~uint64_t{0};
-  if (Ptrace(PTRACE_GETSIGMASK, tid_, sizeof(mask), reinterpret_cast<uint64_t>(&mask)) != 0 ||
-      Ptrace(PTRACE_SETSIGMASK, tid_, sizeof(all), reinterpret_cast<uint64_t>(&all)) != 0) {
+  const auto set_mask = [this](uint64_t to) -> Status {
+    if (Ptrace(PTRACE_SETSIGMASK, tid_, sizeof(to), reinterpret_cast<uint64_t>(&to)) == 0) {
+      return {};
+    }
     return Fail(PtraceError(errno, "block the signals of", tid_));
+  };
+  if (Ptrace(PTRACE_GETSIGMASK, tid_, sizeof(mask), reinterpret_cast<uint64_t>(&mask)) != 0) {
+    return Fail(PtraceError(errno, "read the blocked signals of", tid_));
   }
+  const LaidFrame frame = LayReturnFrame(tid_, place, memory, before, mask);
   TracedRegisters call = before;
-  call.SetSystemCall(instruction, number, arguments);
+  call.SetSystemCall(place.instruction, number, arguments);
+  if (frame.at != 0) call.set_sp(frame.at);
+  // From here until they are as before, registers and mask come back through the frame if we are
+  // killed: so the mask is changed, and changed back, while the registers lead there.
   TRY(WriteRegisters(call));
+  TRY(set_mask(~uint64_t{0}));
   // The first stop is at the entry of the system call. Single steps would do as well, but each
   // would force a SIGTRAP on a program that may ignore or block it, and change that.
   TRY(Continue(PTRACE_SYSCALL));
   TRY(Continue(PTRACE_SYSCALL));
   TRY_ASSIGN(const TracedRegisters after, ReadRegisters());
+  TRY(set_mask(mask));
   // Being let go wakes the thread as a signal would, so that the kernel restarts on its way out
   // what these registers say is to be restarted.
   TRY(WriteRegisters(before));
-  if (Ptrace(PTRACE_SETSIGMASK, tid_, sizeof(mask), reinterpret_cast<uint64_t>(&mask)) != 0) {
-    return Fail(PtraceError(errno, "unblock the signals of", tid_));
-  }
+  if (frame.at != 0) (void)WriteAt(memory, frame.at, frame.before);
   return after.result();
 }
 

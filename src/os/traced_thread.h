@@ -9,6 +9,8 @@
 
 namespace stackreel::os {
 
+struct SystemCallPlace;  // return_frame.h
+
 // What a stopped thread goes on with, of its registers. x86-64 only: kUnsupported elsewhere.
 struct TracedRegisters {
   // All of them, as the kernel gives them (user_regs_struct).
@@ -28,6 +30,7 @@ struct TracedRegisters {
   // forms too; those the kernel restarts by itself.
   [[nodiscard]] bool WaitsForSignals() const;
   void set_ip(uint64_t ip);
+  void set_sp(uint64_t sp);
   // Turns them into those of a thread about to make a system call with the instruction at `ip`.
   void SetSystemCall(uint64_t ip, int64_t number, const std::array<uint64_t, 6>& arguments);
   // Turns a return from a system call into its beginning.
@@ -69,9 +72,10 @@ class TracedThread {
   Result<TracedRegisters> ReadRegisters() const;
   Status WriteRegisters(const TracedRegisters& registers) const;
 
-  // Makes a system call in it, which must not stop at a signal, with the system call instruction at
-  // `instruction`; gives what the kernel returned. All its signals are blocked meanwhile.
-  Result<int64_t> SystemCall(uint64_t instruction, int64_t number,
+  // Makes a system call in it, which must not stop at a signal, at `place`; gives what the kernel
+  // returned. All its signals are blocked meanwhile. `memory` is /proc/PID/mem: below the thread's
+  // stack stands meanwhile what brings it back if we are killed, where there is room for that.
+  Result<int64_t> SystemCall(const SystemCallPlace& place, int memory, int64_t number,
                              const std::array<uint64_t, 6>& arguments);
 
   // Lets a stopped one go on as it was before it was seized. Most are nobody's then. A thread that
