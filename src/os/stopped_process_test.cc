@@ -409,6 +409,9 @@ TEST(StoppedProcess, LeavesAStoppedProcessStopped) {
   for (int i = 0; i < 1000 && !StateLine(program.pid()).contains('T'); ++i) SleepMs(1);
   {
     const auto stopped = StopOrDie(program.pid());
+    const auto pid = stopped->SystemCall(SYS_getpid, {});
+    ASSERT_TRUE(pid);
+    EXPECT_EQ(*pid, program.pid());
   }
   SleepMs(5);
   const uint64_t before = SumOfCounts(program.shared());

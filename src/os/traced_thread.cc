@@ -238,6 +238,16 @@ Status TracedThread::Continue(int request) {
   return {};
 }
 
+// In a process that was stopped (SIGSTOP, Ctrl-Z) a thread reports that once more on its way.
+Status TracedThread::ContinueToSystemCall() {
+  constexpr int kMostStops = 16;
+  for (int i = 0; i < kMostStops; ++i) {
+    TRY(Continue(PTRACE_SYSCALL));
+    if (at_system_call_) return {};
+  }
+  return Fail(ErrorKind::kUnsupported, fmt::format("thread {} stops over and over", tid_));
+}
+
 void TracedThread::TakeStop(int status) {
   const bool has_event = (status >> 16) != 0;
   at_system_call_ = !has_event && WSTOPSIG(status) == (SIGTRAP | 0x80);
@@ -328,8 +338,8 @@ Result<int64_t> TracedThread::SystemCall(const SystemCallPlace& place, int memor
   TRY(set_mask(~uint64_t{0}));
   // The first stop is at the entry of the system call. Single steps would do as well, but each
   // would force a SIGTRAP on a program that may ignore or block it, and change that.
-  TRY(Continue(PTRACE_SYSCALL));
-  TRY(Continue(PTRACE_SYSCALL));
+  TRY(ContinueToSystemCall());
+  TRY(ContinueToSystemCall());
   TRY_ASSIGN(const TracedRegisters after, ReadRegisters());
   TRY(set_mask(mask));
   // Being let go wakes the thread as a signal would, so that the kernel restarts on its way out

@@ -87,6 +87,7 @@ class TracedThread {
  private:
   TracedThread(uint32_t pid, uint32_t tid) : pid_(pid), tid_(tid) {}
   Status Continue(int request);
+  Status ContinueToSystemCall();
   Status Interrupt();
   void TakeStop(int status);
   Result<bool> BeginAnewIfCutShort();
