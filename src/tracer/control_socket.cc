@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -9,6 +10,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "tracedata/control_message.h"
@@ -17,8 +19,9 @@ namespace stackreel::tracer {
 
 namespace {
 
-// A trace that is writing to a slow disk answers late.
-constexpr time_t kPatienceSeconds = 30;
+// A trace that is writing to a slow disk answers late; one that is stopped never does.
+constexpr time_t kPatienceSeconds = 3;
+constexpr int kPatiencesWhileItRuns = 10;
 constexpr time_t kRequestSeconds = 2;
 
 bool IsOurDirectory(const std::string& path) {
@@ -47,12 +50,27 @@ Result<os::Fd> MakeSocket(time_t patience) {
   return fd;
 }
 
-// Whether who is at the other end is this user, or root.
-bool IsOurs(int fd) {
+// Who is at the other end; of a socket that listens, who made it listen.
+std::optional<ucred> PeerOf(int fd) {
   ucred peer = {};
   socklen_t size = sizeof(peer);
-  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-         (peer.uid == geteuid() || peer.uid == 0);
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  return peer;
+}
+// Whether that is this user, or root.
+bool IsOurs(int fd) {
+  const std::optional<ucred> peer = PeerOf(fd);
+  return peer && (peer->uid == geteuid() || peer->uid == 0);
+}
+
+// Whether a process is held by a signal or a tracer: proc_pid_stat(5), the field behind its name.
+bool IsStopped(pid_t pid) {
+  const auto text = os::ReadTextFile(fmt::format("/proc/{}/stat", pid));
+  if (!text) return false;
+  const size_t name_end = text->rfind(") ");
+  if (name_end == std::string::npos || name_end + 2 >= text->size()) return false;
+  const char state = (*text)[name_end + 2];
+  return state == 'T' || state == 't';
 }
 
 Result<std::vector<uint8_t>> Receive(int fd) {
@@ -142,6 +160,32 @@ Status ControlServer::Answer(Conversation conversation, ByteView answer) {
   return Send(conversation.peer.get(), answer);
 }
 
+namespace {
+
+bool IsTimeout(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
+
+// Waits until something can be received. Fails where who traces `pid` is stopped, or is silent.
+Status AwaitAnswer(int fd, uint32_t pid) {
+  const std::optional<ucred> peer = PeerOf(fd);
+  const pid_t tracer = peer ? peer->pid : 0;
+  for (int i = 1;; ++i) {
+    pollfd event = {.fd = fd, .events = POLLIN, .revents = 0};
+    const int ready = poll(&event, 1, kPatienceSeconds * 1000);
+    if (ready > 0) return {};
+    if (ready < 0 && errno != EINTR)
+      return Fail(os::ErrnoError(errno, "cannot wait for the trace"));
+    const bool is_stopped = IsStopped(tracer);
+    if (!is_stopped && i < kPatiencesWhileItRuns) continue;
+    return Fail(
+        Error(ErrorKind::kIo, fmt::format("process {}, which traces process {}, does not answer{}",
+                                          tracer, pid, is_stopped ? ": it is stopped" : ""))
+            .WithCure(is_stopped ? fmt::format("let it go on: kill -CONT {}", tracer)
+                                 : "ask again; see what it waits for: its disk may be slow"));
+  }
+}
+
+}  // namespace
+
 Result<std::vector<uint8_t>> AskTrace(uint32_t pid, ByteView request) {
   TRY_ASSIGN(const std::string path, ControlPath(pid));
   TRY_ASSIGN(const sockaddr_un address, AddressOf(path));
@@ -151,6 +195,13 @@ Result<std::vector<uint8_t>> AskTrace(uint32_t pid, ByteView request) {
       return Fail(Error(ErrorKind::kNotFound, fmt::format("nobody traces process {}", pid))
                       .WithCure(fmt::format("trace it: stackreel trace -p {} -P PATTERN", pid)));
     }
+    if (IsTimeout(errno)) {
+      return Fail(
+          Error(ErrorKind::kIo,
+                fmt::format("who traces process {} does not answer: others wait for it too", pid))
+              .WithCure("see whether that stackreel trace is stopped (state T in ps), and "
+                        "let it go on: kill -CONT"));
+    }
     return Fail(os::ErrnoError(errno, "cannot speak to the trace over", path));
   }
   if (!IsOurs(fd.get())) {
@@ -158,6 +209,7 @@ Result<std::vector<uint8_t>> AskTrace(uint32_t pid, ByteView request) {
                 fmt::format("{} is held open by another user, and is not trusted", path));
   }
   TRY(Send(fd.get(), request));
+  TRY(AwaitAnswer(fd.get(), pid));
   return Receive(fd.get());
 }
 

@@ -71,14 +71,17 @@ class Cases:
 
     def trace(self, name, *arguments, target=None, before=()):
         trace = os.path.join(self.folder, "trace")
-        run = subprocess.run([*before, STACKREEL, "trace", "--duration", "0.2", "-o", trace,
-                              *arguments], capture_output=True, text=True, timeout=60)
-        text = run.stderr.replace(self.folder, "DIR")
-        text = re.sub(r"(\bprocess|\bthread|\bby|-p) \d+", r"\1 PID", text)
-        text = re.sub(r"\d+ (calls?|bytes|return addresses)\b", r"N \1", text)
-        self.sections[name] = f"exit {run.returncode}\n{text}"
+        self.command(name, "trace", "--duration", "0.2", "-o", trace, *arguments, before=before)
         if target is not None and not target.goes_on():
             self.wrong.append(f"{name}: the program ended with {target.process.poll()}")
+
+    def command(self, name, *words, before=()):
+        run = subprocess.run([*before, STACKREEL, *words], capture_output=True, text=True,
+                             timeout=60)
+        text = run.stderr.replace(self.folder, "DIR")
+        text = re.sub(r"(\bprocess|\bthread|\bby|-p|-CONT) \d+", r"\1 PID", text)
+        text = re.sub(r"\d+ (calls?|bytes|return addresses)\b", r"N \1", text)
+        self.sections[name] = f"exit {run.returncode}\n{text}"
 
     def run(self):
         plain = [self.program, "plain"]
@@ -134,6 +137,9 @@ class Cases:
                 first.stderr.readline()  # that it has begun
                 self.trace("traced_by_stackreel", "-P", "parse_line", "-p", str(target.pid),
                            target=target)
+                first.send_signal(signal.SIGSTOP)
+                self.command("tracer_is_stopped", "status", "-p", str(target.pid))
+                first.send_signal(signal.SIGCONT)
                 first.send_signal(signal.SIGINT)
 
     def run_killed(self):
