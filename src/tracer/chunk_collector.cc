@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
+#include <set>
 #include <string>
 
 #include "os/proc.h"
@@ -51,6 +52,24 @@ void ForEachEvent(ByteView bytes, Each each) {
     }
     i += length;
   }
+}
+
+}  // namespace
+
+namespace {
+
+CollectedCounts CountsOf(ByteView bytes) {
+  CollectedCounts counts;
+  counts.bytes = bytes.size();
+  ForEachEvent(bytes, [&](EventKind kind, size_t i) {
+    const bool ends = kind == EventKind::kExit || kind == EventKind::kLeft;
+    counts.calls += kind == EventKind::kCall || ends ? 1 : 0;
+    counts.entries += kind == EventKind::kEntry ? 1 : 0;
+    if (kind != EventKind::kLost) return;
+    const uint32_t reason = tracedata::FunctionOf(WordAt(bytes, i));
+    if (reason < tracedata::kLossReasons) counts.lost[reason] += WordAt(bytes, i + 2);
+  });
+  return counts;
 }
 
 }  // namespace
@@ -110,8 +129,11 @@ Status ChunkCollector::Stop() {
 }
 
 CollectedCounts ChunkCollector::counts() const {
+  const std::scoped_lock taking(untold_mutex_);
+  CollectedCounts counts = CountOwned();
   const std::scoped_lock lock(mutex_);
-  return counts_;
+  counts += counts_;
+  return counts;
 }
 
 Status ChunkCollector::status() const {
@@ -300,21 +322,30 @@ Result<uint32_t> ChunkCollector::ThreadIndex(const ChunkHeader& header) {
 }
 
 void ChunkCollector::Count(ByteView bytes) {
-  CollectedCounts here;
-  ForEachEvent(bytes, [&](EventKind kind, size_t i) {
-    const bool ends = kind == EventKind::kExit || kind == EventKind::kLeft;
-    here.calls += kind == EventKind::kCall || ends ? 1 : 0;
-    here.entries += kind == EventKind::kEntry ? 1 : 0;
-    if (kind != EventKind::kLost) return;
-    const uint32_t reason = tracedata::FunctionOf(WordAt(bytes, i));
-    if (reason < tracedata::kLossReasons) here.lost[reason] += WordAt(bytes, i + 2);
-  });
+  CollectedCounts here = CountsOf(bytes);
+  here.chunks = 1;
   const std::scoped_lock lock(mutex_);
-  ++counts_.chunks;
-  counts_.bytes += bytes.size();
-  counts_.calls += here.calls;
-  counts_.entries += here.entries;
-  for (size_t i = 0; i < counts_.lost.size(); ++i) counts_.lost[i] += here.lost[i];
+  counts_ += here;
+}
+
+// No chunk is taken meanwhile, or its events would be counted twice. Threads go on writing behind
+// what is read here.
+CollectedCounts ChunkCollector::CountOwned() const {
+  CollectedCounts owned;
+  std::set<ThreadKey> threads;
+  for (uint32_t i = 0; i < pool_.chunks(); ++i) {
+    const ChunkHeader& header = pool_.chunk(i);
+    const uint32_t state = header.state.load(std::memory_order_acquire);
+    if (state == static_cast<uint32_t>(ChunkState::kFree)) continue;
+    const uint32_t used =
+        std::min(header.used.load(std::memory_order_acquire) & ~uint32_t{3}, tracedata::kChunkSize);
+    if (used == 0) continue;
+    owned += CountsOf(pool_.words(i).first(used));
+    const ThreadKey key(header.pid, header.tid);
+    if (!threads_.contains(key)) threads.insert(key);
+  }
+  owned.threads = threads.size();
+  return owned;
 }
 
 }  // namespace stackreel::tracer

@@ -57,6 +57,8 @@ class ChunkCollector {
   [[nodiscard]] int asked_fd() const { return asked_fd_.get(); }
   // The number of the next thread. Not while it collects.
   [[nodiscard]] uint32_t next_thread() const { return next_index_; }
+  // With what stands in chunks that threads own still, which may be all of a program that calls
+  // rarely.
   [[nodiscard]] CollectedCounts counts() const;
   // What went wrong on the thread: the trace is then complete up to there.
   [[nodiscard]] Status status() const;
@@ -80,6 +82,7 @@ class ChunkCollector {
   Result<uint32_t> ThreadIndex(const tracedata::ChunkHeader& header);
   Status NoteProcess(const tracedata::ChunkHeader& header);
   void Count(ByteView words);
+  [[nodiscard]] CollectedCounts CountOwned() const;
 
   Pool& pool_;
   TraceOutput& output_;
@@ -90,7 +93,7 @@ class ChunkCollector {
   CollectedCounts counts_;
   Status status_;
   std::map<ThreadKey, ThreadState> threads_;
-  std::mutex untold_mutex_;  // held while a chunk is taken, and while open calls are read
+  mutable std::mutex untold_mutex_;  // held while a chunk is taken, and while open calls are read
   UntoldCalls untold_;
   std::map<ThreadKey, std::string> comms_;  // of threads that may have ended when they are told of
   std::map<uint32_t, uint32_t> processes_;  // → fork generation

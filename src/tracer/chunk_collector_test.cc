@@ -91,5 +91,28 @@ TEST(ChunkCollector, WhatWasOpenAtTheLastLookIsOpenAtTheEnd) {
       << "their ends may have been lost";
 }
 
+TEST(ChunkCollector, CountsWhatStandsInChunksThatAreOwned) {
+  const std::string directory = ::testing::TempDir() + "/owned_test.trace";
+  std::filesystem::remove_all(directory);
+  auto output = TraceOutput::Create(directory, 1);
+  ASSERT_TRUE(output.has_value());
+  auto pool = Pool::Make(os::Fd(memfd_create("pool", MFD_CLOEXEC)), 8);
+  ASSERT_TRUE(pool.has_value() && (*pool)->Fill().has_value());
+  ChunkCollector collector(**pool, **output, static_cast<uint32_t>(getpid()));
+  EXPECT_EQ(collector.counts().calls, 0U);
+  SetChunk(**pool, 3, 0);
+  const uint32_t words[] = {tracedata::EventHead(tracedata::EventKind::kCall, 7), 10, 5,
+                            tracedata::EventHead(tracedata::EventKind::kCall, 8), 20, 5};
+  std::memcpy(const_cast<uint8_t*>((*pool)->words(3).data()), words, sizeof(words));
+  (*pool)->chunk(3).used = sizeof(words);
+  (*pool)->chunk(3).state = static_cast<uint32_t>(tracedata::ChunkState::kOwned);
+  EXPECT_EQ(collector.counts().calls, 2U);
+  EXPECT_EQ(collector.counts().threads, 1U);
+  EXPECT_TRUE(collector.TakeOwned({}, /*all=*/true).has_value());
+  EXPECT_EQ(collector.counts().calls, 2U) << "taken, and not counted twice";
+  EXPECT_EQ(collector.counts().threads, 1U);
+  std::filesystem::remove_all(directory);
+}
+
 }  // namespace
 }  // namespace stackreel::tracer
