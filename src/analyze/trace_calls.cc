@@ -5,8 +5,9 @@
 #include <string_view>
 #include <utility>
 
-#include "profile/filter.h"
+#include "analyze/function_match.h"
 #include "symbolize/symbol_table.h"
+#include "symbolize/symbol_version.h"
 
 namespace stackreel::analyze {
 
@@ -48,14 +49,18 @@ FunctionNames::FunctionNames(const tracedata::TraceSource& source, const CallSel
 
 void FunctionNames::MakeName(uint32_t function) {
   if (function >= names_.size()) names_.resize(source_.tables().functions.size());
-  names_[function] = std::make_unique<const std::string>(symbolize::Demangle(At(function).name));
+  names_[function] = std::make_unique<const std::string>(
+      symbolize::Demangle(symbolize::WithoutVersion(At(function).name)));
 }
 
 void FunctionNames::AddMarks(uint32_t function) {
   while (marks_.size() <= function) {
-    const std::string& name = NameOf(static_cast<uint32_t>(marks_.size()));
+    const tracedata::TraceFunction& next = At(static_cast<uint32_t>(marks_.size()));
     const auto mark = [&](const std::vector<std::string>& patterns, uint8_t bit) {
-      return profile::MatchesAny(name, patterns) ? bit : uint8_t{0};
+      const bool any = std::ranges::any_of(patterns, [&](const std::string& pattern) {
+        return MatchesFunction(source_, next, pattern);
+      });
+      return any ? bit : uint8_t{0};
     };
     marks_.push_back(mark(selection_.functions, kWanted) | mark(selection_.without, kUnwanted) |
                      mark(selection_.callers, kCalled));

@@ -33,8 +33,8 @@ class TickScale {
   uint32_t shift_ = 0;
 };
 
-// Which calls are shown. Names are patterns as profile::MatchesPattern takes them, of functions'
-// names without parameters; empty lists let all pass.
+// Which calls are shown. Names are patterns as MatchesFunction takes them; empty lists let all
+// pass.
 struct CallSelection {
   std::vector<std::string> functions;  // -F: these, and what they call
   std::vector<std::string> without;    // -N: not these, nor what they call

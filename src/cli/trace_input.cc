@@ -10,13 +10,13 @@
 #include <system_error>
 #include <utility>
 
+#include "analyze/function_match.h"
 #include "analyze/trace_profile.h"
 #include "cli/number_range.h"
 #include "cli/print.h"
 #include "cli/uftrace_directory.h"
 #include "os/file.h"
-#include "profile/filter.h"
-#include "symbolize/symbol_table.h"
+#include "symbolize/near_names.h"
 #include "tracedata/trace_reader.h"
 #include "tracedata/trace_writer.h"
 
@@ -55,6 +55,17 @@ bool IsAmong(const CLI::Option& option, const std::vector<std::string>& names) {
   return std::ranges::any_of(option.get_lnames(), [&](const std::string& name) {
     return std::ranges::find(names, name) != names.end();
   });
+}
+
+// Names that were perhaps meant by a pattern that matches no function.
+std::string CureOf(std::string_view pattern,
+                   const std::vector<tracedata::TraceFunction>& functions) {
+  std::vector<std::string_view> names;
+  for (const auto& function : functions) names.push_back(function.name);
+  const std::vector<std::string> near =
+      symbolize::NearNames(pattern.substr(0, pattern.rfind('@')), names);
+  if (near.empty()) return "stackreel report   lists those that it has";
+  return fmt::format("near: {}", fmt::join(near, ", "));
 }
 
 }  // namespace
@@ -180,12 +191,12 @@ Status TraceInput::CheckPatterns() {
   for (const auto* patterns : {&functions_, &without_, &callers_}) {
     for (const std::string& pattern : *patterns) {
       const bool any = std::ranges::any_of(functions, [&](const auto& function) {
-        return profile::MatchesPattern(symbolize::Demangle(function.name), pattern);
+        return analyze::MatchesFunction(*source_, function, pattern);
       });
       if (any) continue;
       return Fail(
           Error(ErrorKind::kNotFound, fmt::format("the trace has no function '{}'", pattern))
-              .WithCure("stackreel report   lists those that it has"));
+              .WithCure(CureOf(pattern, functions)));
     }
   }
   return {};

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "symbolize/symbol_table.h"
+#include "symbolize/symbol_version.h"
 
 namespace stackreel::tracer {
 namespace {
@@ -115,9 +116,13 @@ bool FunctionPattern::MatchesModule(std::string_view path, bool is_program) cons
   return IsGlobMatch(glob, file.substr(0, suffix + 3)) || IsGlobMatch(glob, file.substr(0, suffix));
 }
 
-bool FunctionPattern::MatchesName(std::string_view name) const {
-  if (state_->MatchesText(name)) return true;
+bool FunctionPattern::MatchesName(std::string_view symbol) const {
+  if (symbol == state_->name) return true;  // version and all
+  const std::string_view name = symbolize::WithoutVersion(symbol);
   const std::string plain = symbolize::Demangle(name, symbolize::NameStyle::kName);
+  // Else '_*' would match all of C++, and 'Z' too.
+  const bool asks_mangled = state_->name.starts_with("_Z") || state_->name.starts_with("^_Z");
+  if ((plain == name || asks_mangled) && state_->MatchesText(name)) return true;
   if (plain != name && state_->MatchesText(plain)) return true;
   const std::string full = symbolize::Demangle(name, symbolize::NameStyle::kSignature);
   return full != plain && full != name && state_->MatchesText(full);

@@ -14,7 +14,8 @@ namespace stackreel::tracer {
 
 // PATTERN[@MODULE]. PATTERN is a glob (* ? [a-z]), or a regular expression (POSIX extended, matches
 // anywhere) if it has one of the signs ^ $ | + .* or is a lone "."; it is compared with the
-// symbol's name and with its demangled name, with and without parameters. MODULE is a glob that is
+// symbol's name without its version, of C++ with the demangled name, with and without parameters;
+// with the mangled name only if it begins with _Z itself (or ^_Z). MODULE is a glob that is
 // compared with the file name's last part, with and without its version (libc.so.6: libc, libc.so).
 // Without it the pattern is for the program itself.
 class FunctionPattern {

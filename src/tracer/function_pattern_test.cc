@@ -45,6 +45,20 @@ TEST(FunctionPattern, ComparesMangledAndReadableNames) {
   EXPECT_FALSE(Pattern("Write").MatchesName(kName));
 }
 
+TEST(FunctionPattern, MangledNamesAreComparedOnlyIfAskedFor) {
+  constexpr std::string_view kName = "_ZN3log5WriteEPKcm";
+  EXPECT_FALSE(Pattern("_*").MatchesName(kName));
+  EXPECT_FALSE(Pattern("*5Write*").MatchesName(kName));
+  EXPECT_FALSE(Pattern("^_").MatchesName(kName));
+  EXPECT_TRUE(Pattern("^_ZN3log").MatchesName(kName));
+  EXPECT_TRUE(Pattern("_*").MatchesName("_exit"));
+}
+
+TEST(FunctionPattern, SymbolVersionsDoNotCount) {
+  EXPECT_TRUE(Pattern("pthread_mutex_unlock").MatchesName("pthread_mutex_unlock@@GLIBC_2.2.5"));
+  EXPECT_TRUE(Pattern("log::Write").MatchesName("_ZN3log5WriteEPKcm@LOG_1"));
+}
+
 TEST(FunctionPattern, WithoutAModuleItIsForTheProgram) {
   const FunctionPattern pattern = Pattern("f");
   EXPECT_TRUE(pattern.MatchesModule("/usr/bin/server", true));

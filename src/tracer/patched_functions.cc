@@ -7,8 +7,9 @@
 #include <set>
 #include <string_view>
 
+#include "symbolize/near_names.h"
+#include "symbolize/symbol_version.h"
 #include "tracer/leave_target.h"
-#include "tracer/near_names.h"
 #include "tracer/trace_clock.h"
 #include "tracer/unfit_function.h"
 
@@ -81,7 +82,7 @@ std::string NameOf(const ModuleFunction& function) {
     const bool is_plain = !name.starts_with("_Z") && !best.starts_with("_Z");
     if (best.empty() || (is_plain && underscores(name) < underscores(best))) best = name;
   }
-  if (!best.empty()) return std::string(best);
+  if (!best.empty()) return std::string(symbolize::WithoutVersion(best));
   return fmt::format("func_{:x}", function.start.value);
 }
 
@@ -183,7 +184,7 @@ Error PatchedFunctions::NothingMatches(const FunctionPattern& pattern) const {
   }
   Error error(ErrorKind::kNotFound, fmt::format("pattern '{}' matches none of {} functions{}", text,
                                                 functions, untraceable));
-  const std::vector<std::string> near = NearNames(wanted, names);
+  const std::vector<std::string> near = symbolize::NearNames(wanted, names);
   if (!near.empty()) {
     return std::move(error).WithCure(fmt::format("near: {}", fmt::join(near, ", ")));
   }

@@ -1,14 +1,16 @@
-#include "tracer/near_names.h"
+#include "symbolize/near_names.h"
 
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
+#include <iterator>
 #include <set>
 #include <utility>
 
 #include "symbolize/symbol_table.h"
+#include "symbolize/symbol_version.h"
 
-namespace stackreel::tracer {
+namespace stackreel::symbolize {
 
 namespace {
 
@@ -55,7 +57,7 @@ std::vector<std::string> NearNames(std::string_view typed,
   const size_t limit = std::max<size_t>(wanted.size() / 3, wanted.size() < 4 ? 1 : 2);
   std::set<std::pair<size_t, std::string>> found;  // by how far
   for (const std::string_view name : names) {
-    const std::string plain = symbolize::Demangle(name, symbolize::NameStyle::kName);
+    const std::string plain = Demangle(WithoutVersion(name), NameStyle::kName);
     const std::string lower = Lower(plain);
     size_t distance = Distance(wanted, lower, limit);
     if (distance > limit && lower.contains(wanted)) {
@@ -71,4 +73,4 @@ std::vector<std::string> NearNames(std::string_view typed,
   return out;
 }
 
-}  // namespace stackreel::tracer
+}  // namespace stackreel::symbolize

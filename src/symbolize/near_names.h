@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace stackreel::tracer {
+namespace stackreel::symbolize {
 
 // Of `names` (as symbol tables have them) those nearest to what was typed, demangled: up to three,
 // the nearest first. A name is near if it is the same but for case, contains what was typed, or is
@@ -15,4 +15,4 @@ namespace stackreel::tracer {
 [[nodiscard]] std::vector<std::string> NearNames(std::string_view typed,
                                                  std::span<const std::string_view> names);
 
-}  // namespace stackreel::tracer
+}  // namespace stackreel::symbolize
