@@ -38,8 +38,9 @@ bool Holds(uint64_t at, std::span<const uint8_t> what, const MemoryRead& read) {
 
 Result<SystemCallPlace> FindSystemCallPlace(std::vector<ProcMapping> maps, const MemoryRead& read) {
   constexpr uint64_t kMost = uint64_t{64} << 20;
+  // Not what has no file: the very system calls may take that away.
   std::erase_if(maps, [](const ProcMapping& mapping) {
-    return (mapping.prot & PROT_EXEC) == 0 || mapping.path == "[vsyscall]";
+    return (mapping.prot & PROT_EXEC) == 0 || (mapping.ino == 0 && mapping.path != "[vdso]");
   });
   std::ranges::stable_sort(maps, {},
                            [](const ProcMapping& mapping) { return mapping.end - mapping.start; });

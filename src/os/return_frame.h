@@ -21,8 +21,8 @@ struct SystemCallPlace {
 
 using MemoryRead = std::function<Status(uint64_t at, std::span<uint8_t> out)>;
 
-// Looks through the code of a process, small pieces first. kUnsupported: nothing there makes a
-// system call.
+// Looks through the code of a process that comes out of files, small pieces first. kUnsupported:
+// nothing there makes a system call.
 Result<SystemCallPlace> FindSystemCallPlace(std::vector<ProcMapping> maps, const MemoryRead& read);
 // Whether that is still there.
 bool HoldsSystemCallPlace(const SystemCallPlace& place, const MemoryRead& read);
