@@ -46,7 +46,7 @@ uint64_t KeyedHash::Of(std::initializer_list<uint64_t> numbers) const {
 }
 
 std::string KeyedHash::NameOf(std::string_view text, size_t letters) const {
-  constexpr std::string_view kLetters = "ghjkmnpqrstvwxyz";
+  constexpr std::string_view kLetters = "ghjkmnqrstuvwxyz";
   std::string name;
   uint64_t bits = OfBytes(AsBytes(text));
   for (size_t i = 0; i < letters; ++i) {

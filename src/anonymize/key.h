@@ -21,7 +21,9 @@ class KeyedHash {
 
   [[nodiscard]] uint64_t OfBytes(ByteView bytes) const;
   [[nodiscard]] uint64_t Of(std::initializer_list<uint64_t> numbers) const;
-  // A name of `letters` letters, none of them a hex digit, so that no name is taken for a number.
+  // A name of `letters` letters, none of them a hex digit, so that no name is taken for a number;
+  // and none is 'p' (70h), so that no bytes of it with zeros around them are a multiple of 4096,
+  // which an original address of 32 bits could be.
   [[nodiscard]] std::string NameOf(std::string_view text, size_t letters = 12) const;
   // A permutation of [0, count), other for each `region`. `index` must be less than `count`.
   [[nodiscard]] uint64_t Permute(uint64_t index, uint64_t count, uint64_t region) const;

@@ -46,6 +46,7 @@ TEST(KeyedHash, NamesHaveNoHexDigits) {
   EXPECT_EQ(name.size(), 20);
   EXPECT_EQ(name.find_first_of("0123456789abcdef"), std::string::npos);
   EXPECT_EQ(hash.NameOf("mysqld", 20), name);
+  EXPECT_EQ(hash.NameOf("mysqld", 10'000).find_first_of("p`"), std::string::npos);
   EXPECT_NE(hash.NameOf("mysqle", 20), name);
 }
 
