@@ -149,7 +149,12 @@ Status StoppedProcess::StopAll(std::chrono::milliseconds patience) {
   std::ranges::sort(traced_, {}, &TracedThread::tid);
   const std::string path = fmt::format("/proc/{}/mem", pid_);
   memory_ = Fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!memory_.valid()) return Fail(ErrnoError(errno, "cannot open", path));
+  if (!memory_.valid()) {
+    if (errno == ENOENT || errno == ESRCH) {
+      return Fail(ErrorKind::kNotFound, fmt::format("process {} has ended", pid_));
+    }
+    return Fail(ErrnoError(errno, "cannot open", path));
+  }
   return Describe();
 }
 

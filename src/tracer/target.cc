@@ -139,7 +139,7 @@ Result<std::unique_ptr<Target>> Target::Open(uint32_t pid) {
   const std::string path = fmt::format("/proc/{}/mem", pid);
   os::Fd memory(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!memory.valid()) {
-    if (errno == ENOENT) return Fail(Gone(pid));
+    if (errno == ENOENT || errno == ESRCH) return Fail(Gone(pid));
     Error error = os::ErrnoError(errno, "cannot open", path);
     if (errno == EACCES || errno == EPERM) {
       error.kind = ErrorKind::kPermission;
