@@ -5,8 +5,6 @@
 namespace stackreel::views {
 namespace {
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-
 bool IsContinuation(uint8_t byte) { return (byte & 0xC0) == 0x80; }
 
 bool IsControl(uint32_t c) { return c < 0x20 || (c >= 0x7F && c < 0xA0); }
@@ -42,6 +40,19 @@ CodePoint DecodeUtf8(std::string_view text) {
     return {};
   }
   return {value, size};
+}
+
+char EscapeLetter(char c) {
+  switch (c) {
+    case '\n':
+      return 'n';
+    case '\r':
+      return 'r';
+    case '\t':
+      return 't';
+    default:
+      return 0;
+  }
 }
 
 std::string Printable(std::string_view text) {

@@ -15,6 +15,12 @@ struct CodePoint {
   size_t size = 1;
 };
 CodePoint DecodeUtf8(std::string_view text);
+// What stands for bytes that are none: U+FFFD.
+inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+
+// The letter that stands for a control character behind a backslash, in C and in JSON (RFC 8259);
+// 0 if it has none.
+char EscapeLetter(char c);
 
 // For a terminal: control characters (C0, C1, DEL), marks that turn the writing direction and bad
 // bytes become \xNN (\u{NNNN}), so that no name can drive the terminal.

@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "base/byte_reader.h"
+#include "views/text_escape.h"
 #include "views/trace_text_pieces.h"
 
 namespace stackreel::views {
@@ -18,32 +19,17 @@ using tracedata::ValueFormat;
 
 namespace {
 
-void AppendCharacter(std::string& out, char c, char quote) {
-  switch (c) {
-    case '\n':
-      out += "\\n";
-      return;
-    case '\t':
-      out += "\\t";
-      return;
-    case '\r':
-      out += "\\r";
-      return;
-    case '\0':
-      out += "\\0";
-      return;
-    default:
-      break;
+// In quotes, with C's escapes. A program's texts are any bytes: none of them may drive a terminal.
+void AppendQuoted(std::string& out, std::string_view text, char quote) {
+  std::string escaped;
+  for (const char c : text) {
+    const char letter = c == quote || c == '\\' ? c : c == '\0' ? '0' : EscapeLetter(c);
+    if (letter != 0) escaped += '\\';
+    escaped += letter != 0 ? letter : c;
   }
-  const auto byte = static_cast<uint8_t>(c);
-  if (c == quote || c == '\\') {
-    out += '\\';
-    out += c;
-  } else if (byte < 0x20 || byte == 0x7f) {
-    fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
-  } else {
-    out += c;
-  }
+  out += quote;
+  out += Printable(escaped);
+  out += quote;
 }
 
 // Up to eight little-endian bytes.
@@ -123,10 +109,7 @@ void AppendString(std::string& out, ByteReader& reader) {
     AppendHex(out, reader.U64());
     out += '>';
   } else {
-    out += '"';
-    const ByteView bytes = reader.Bytes(size & ~ValueFormat::kTextGoesOn);
-    for (const char c : AsText(bytes)) AppendCharacter(out, c, '"');
-    out += '"';
+    AppendQuoted(out, AsText(reader.Bytes(size & ~ValueFormat::kTextGoesOn)), '"');
     if ((size & ValueFormat::kTextGoesOn) != 0) out += "...";
   }
 }
@@ -218,9 +201,7 @@ void ValueText::AppendOne(std::string& out, const ValueFormat& format, ByteView 
       AppendFunction(out, NumberIn(bytes));
       return;
     case ValueFormat::Kind::kCharacter:
-      out += '\'';
-      AppendCharacter(out, static_cast<char>(bytes[0]), '\'');
-      out += '\'';
+      AppendQuoted(out, AsText(bytes.first(1)), '\'');
       return;
     case ValueFormat::Kind::kBool:
       if (bytes[0] > 1) {

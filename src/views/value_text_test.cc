@@ -103,6 +103,14 @@ TEST_F(ValueTextTest, Texts) {
   EXPECT_EQ(Text({.kind = Kind::kString}, ByteView()), "?");
 }
 
+TEST_F(ValueTextTest, TextsDoNotDriveTheTerminal) {
+  EXPECT_EQ(TextOf(4, "\r\n\t\x1b"), "\"\\r\\n\\t\\x1b\"");
+  EXPECT_EQ(TextOf(2, std::string("a\0", 2)), "\"a\\0\"");
+  EXPECT_EQ(TextOf(5, "\xc3\xa9\xc2\x9b\xff"), "\"\xc3\xa9\\x9b\\xff\"");  // é, CSI, a bad byte
+  EXPECT_EQ(TextOf(3, "\xe2\x80\xae"), "\"\\u{202e}\"");
+  EXPECT_EQ(Text<uint8_t>(Kind::kCharacter, 0x9b), "'\\x9b'");
+}
+
 TEST_F(ValueTextTest, FunctionsHaveNames) {
   EXPECT_EQ(Text<uint64_t>(Kind::kFunction, 0x5100), "&foo");
   EXPECT_EQ(Text<uint64_t>(Kind::kFunction, 0x5101), "0x5101");
