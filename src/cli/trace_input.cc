@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <string_view>
@@ -12,6 +12,7 @@
 
 #include "analyze/function_match.h"
 #include "analyze/trace_profile.h"
+#include "base/duration.h"
 #include "cli/number_range.h"
 #include "cli/print.h"
 #include "cli/uftrace_directory.h"
@@ -23,6 +24,8 @@
 namespace stackreel::cli {
 
 namespace {
+
+constexpr const char* kTimeRangeCure = "--time-range 10ms~1.5s   or   10ms~   or   ~1.5s";
 
 bool Exists(const std::string& path) {
   std::error_code error;
@@ -68,6 +71,15 @@ std::string CureOf(std::string_view pattern,
   return fmt::format("near: {}", fmt::join(near, ", "));
 }
 
+// Of uftrace a time without a unit is one of a clock, not since the trace began.
+Result<uint64_t> ParseRangeEnd(const std::string& text) {
+  if (std::isalpha(static_cast<unsigned char>(text.back())) != 0) {
+    return ParseDuration("--time-range", text);
+  }
+  return Fail(Error(ErrorKind::kUsage, fmt::format("--time-range: '{}' has no unit", text))
+                  .WithCure(kTimeRangeCure));
+}
+
 }  // namespace
 
 bool IsTrace(const std::string& path) {
@@ -93,24 +105,6 @@ Result<std::unique_ptr<tracedata::TraceSource>> OpenTraceDirectory(const std::st
   TRY_ASSIGN(std::unique_ptr<FileSource> calls, os::OpenSource(path + "/" + tracedata::kCallsFile));
   TRY_ASSIGN(std::unique_ptr<FileSource> facts, os::OpenSource(path + "/" + tracedata::kFactsFile));
   return tracedata::OpenTrace(std::move(calls), std::move(facts));
-}
-
-Result<uint64_t> ParseDuration(const std::string& option, const std::string& text) {
-  struct Unit {
-    std::string_view name;
-    double nanoseconds;
-  };
-  constexpr Unit kUnits[] = {{"ns", 1},     {"us", 1e3}, {"usec", 1e3}, {"ms", 1e6},
-                             {"msec", 1e6}, {"s", 1e9},  {"sec", 1e9},  {"m", 60e9}};
-  double number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
-  const auto* known = std::ranges::find(kUnits, unit, &Unit::name);
-  const bool ok = code == std::errc() && known != std::ranges::end(kUnits) && number >= 0 &&
-                  number * known->nanoseconds < 9e18;
-  if (ok) return static_cast<uint64_t>(number * known->nanoseconds + 0.5);
-  return Fail(Error(ErrorKind::kUsage, fmt::format("{}: '{}' is not a duration", option, text))
-                  .WithCure("a number and its unit, as 100ns, 12us, 1.5ms, 2s, 3m"));
 }
 
 void TraceInput::AddInput(CLI::App& app) {
@@ -170,14 +164,14 @@ Status TraceInput::MakeSelection() {
   if (tilde == std::string::npos || time_range_ == "~") {
     return Fail(
         Error(ErrorKind::kUsage, fmt::format("--time-range: '{}' is not FROM~TO", time_range_))
-            .WithCure("--time-range 10ms~1.5s   or   10ms~   or   ~1.5s"));
+            .WithCure(kTimeRangeCure));
   }
   const std::string from = time_range_.substr(0, tilde), to = time_range_.substr(tilde + 1);
   if (!from.empty()) {
-    TRY_ASSIGN(selection_.time_start, ParseDuration("--time-range", from));
+    TRY_ASSIGN(selection_.time_start, ParseRangeEnd(from));
   }
   if (!to.empty()) {
-    TRY_ASSIGN(selection_.time_end, ParseDuration("--time-range", to));
+    TRY_ASSIGN(selection_.time_end, ParseRangeEnd(to));
   }
   if (selection_.time_start <= selection_.time_end) return {};
   return Fail(ErrorKind::kUsage, fmt::format("--time-range: {} is after {}", from, to));

@@ -21,9 +21,6 @@ std::string TraceOr(const std::string& recording, const CLI::App& app);
 // Opens it, whichever it is.
 Result<std::unique_ptr<tracedata::TraceSource>> OpenTraceDirectory(const std::string& path);
 
-// "12us", "1.5ms", "2s", "3m", "100ns" → nanoseconds.
-Result<uint64_t> ParseDuration(const std::string& option, const std::string& text);
-
 // Whether uftrace's short names can be had: -F, -N, -D, -t, -C, -r.
 enum class ShortNames : uint8_t { kYes, kNo };
 

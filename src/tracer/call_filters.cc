@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "base/duration.h"
+
 namespace stackreel::tracer {
 
 namespace {
@@ -53,7 +55,7 @@ Status AddTrigger(std::string_view trigger, FunctionFilter& filter) {
     return {};
   }
   if (equals != std::string_view::npos && name == "time") {
-    TRY_ASSIGN(filter.least_nanoseconds, ParseNanoseconds("-T time", trigger.substr(equals + 1)));
+    TRY_ASSIGN(filter.least_nanoseconds, ParseDuration("-T time", trigger.substr(equals + 1)));
     filter.actions.flags |= tracedata::kSetsDuration;
     return {};
   }
@@ -100,25 +102,6 @@ Result<FunctionFilter> ParseFunctions(const FilterOption& option) {
 
 }  // namespace
 
-Result<uint64_t> ParseNanoseconds(std::string_view option, std::string_view text) {
-  struct Unit {
-    std::string_view name;
-    double nanoseconds;
-  };
-  constexpr Unit kUnits[] = {{"", 1},       {"ns", 1},   {"nsec", 1},   {"us", 1e3},
-                             {"usec", 1e3}, {"ms", 1e6}, {"msec", 1e6}, {"s", 1e9},
-                             {"sec", 1e9},  {"m", 60e9}, {"min", 60e9}};
-  double number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
-  const auto* known = std::ranges::find(kUnits, unit, &Unit::name);
-  const bool ok = code == std::errc() && known != std::ranges::end(kUnits) && number >= 0 &&
-                  number * known->nanoseconds < 9e18;
-  if (ok) return static_cast<uint64_t>((number * known->nanoseconds) + 0.5);
-  return Fail(ErrorKind::kUsage,
-              fmt::format("{}: '{}' is not a time such as 500, 10us, 2ms or 1s", option, text));
-}
-
 Result<CallFilters> CallFilters::Parse(std::span<const FilterOption> options) {
   using Kind = FilterOption::Kind;
   CallFilters filters;
@@ -128,7 +111,7 @@ Result<CallFilters> CallFilters::Parse(std::span<const FilterOption> options) {
     if (option.kind == Kind::kDepth) {
       TRY_ASSIGN(filters.levels, ParseLevels("-D", option.text, 1));
     } else if (option.kind == Kind::kTime) {
-      TRY_ASSIGN(filters.least_nanoseconds, ParseNanoseconds("-t", option.text));
+      TRY_ASSIGN(filters.least_nanoseconds, ParseDuration("-t", option.text));
     } else if (option.kind == Kind::kTracing) {
       if (option.text != "on" && option.text != "off") {
         return Fail(ErrorKind::kUsage,

@@ -40,7 +40,4 @@ struct CallFilters {
   [[nodiscard]] bool SwitchTracing() const;
 };
 
-// "500" (nanoseconds), "10us", "2ms", "1.5s", "1m"; `option` is named where it is none.
-Result<uint64_t> ParseNanoseconds(std::string_view option, std::string_view text);
-
 }  // namespace stackreel::tracer
