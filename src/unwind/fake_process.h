@@ -241,4 +241,19 @@ class FakeProcess {
   Counts counts_;
 };
 
+// A word of a stack that is no address of anything.
+inline constexpr uint64_t kGarbage = 0x123456789;
+
+// Leaf at 0x2000 (CFA sp + 8), called from Middle at 0x2100 (32 bytes of locals), called from Root
+// at 0x2200, whose return address is undefined.
+struct Plain : FakeProcess {
+  Plain() {
+    Function(0x2000, 0x40);
+    Function(0x2100, 0x40, dwarf::CfaCode().DefCfaOffset(40));
+    Function(0x2200, 0x40, dwarf::CfaCode().Undefined(16));
+    SetPc(0x2010);
+    Stack({Call(0x2110), 1, 2, 3, 4, Call(0x2210), 5});
+  }
+};
+
 }  // namespace stackreel::unwind
