@@ -79,6 +79,7 @@ enum Attribute : uint16_t {
   kAtCallingConvention = 0x36,
   kAtCount = 0x37,
   kAtDataMemberLocation = 0x38,
+  kAtArtificial = 0x34,
   kAtDeclaration = 0x3c,
   kAtEncoding = 0x3e,
   kAtExternal = 0x3f,

@@ -68,6 +68,9 @@ void Take(uint16_t name, const FormValue& value, const Unit& unit, Die& die) {
     case kAtExternal:
       die.external = FlagOf(value);
       return;
+    case kAtArtificial:
+      die.artificial = FlagOf(value);
+      return;
     case kAtDeclaration:
       die.declaration = FlagOf(value);
       return;

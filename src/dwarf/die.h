@@ -25,7 +25,8 @@ struct Die {
   std::optional<uint64_t> member_location;  // where it is a constant
   bool has_member_location = false;
   std::optional<uint64_t> const_value, upper_bound, count;
-  bool external = false, declaration = false, is_vector = false, is_virtual = false;
+  bool external = false, declaration = false, artificial = false;
+  bool is_vector = false, is_virtual = false;
 };
 
 // Reads the DIE at an offset; nothing if there is none, or it is damaged.

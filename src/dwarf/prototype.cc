@@ -399,10 +399,32 @@ std::optional<PrototypeType> PrototypeReader::ReadStruct(const Place& place, int
   return type;
 }
 
-void PrototypeReader::ReadParameters(const Place& function, Prototype& prototype) {
-  DieChildren children(*function.info, *function.unit, function.die);
+void PrototypeReader::AddOrigins(const Place& instance, std::set<Key>& origins) {
+  DieChildren children(*instance.info, *instance.unit, instance.die);
   while (const std::optional<Die> child = children.Next()) {
     if (child->tag != kTagFormalParameter) continue;
+    const Place at = {instance.info, instance.unit, *child};
+    if (const auto origin = Follow(at, child->origin)) {
+      origins.emplace(origin->info, origin->die.offset);
+    }
+  }
+}
+
+void PrototypeReader::ReadParameters(const Place& function,
+                                     const std::optional<std::set<Key>>& in_instance,
+                                     Prototype& prototype) {
+  DieChildren children(*function.info, *function.unit, function.die);
+  bool is_first = true;
+  while (const std::optional<Die> child = children.Next()) {
+    if (child->tag != kTagFormalParameter) continue;
+    // Behind `this`, GCC gives constructors and destructors __in_chrg and __vtt_parm. Of the
+    // variants that it makes of one (C1, C2, D0, D1, D2: Itanium C++ ABI 5.1.4) none takes the
+    // first, and only those of subobjects with virtual bases take the second (ABI 2.6): each
+    // instance has those that it takes.
+    const bool is_passed = !child->artificial || is_first || !in_instance ||
+                           in_instance->contains({function.info, child->offset});
+    is_first = false;
+    if (!is_passed) continue;
     Place at = {function.info, function.unit, *child};
     std::string name = TextOf(at, child->name);
     // What an instance leaves to its origin.
@@ -433,10 +455,14 @@ std::expected<Prototype, std::string> PrototypeReader::Read(DebugInfo& info, uin
   }
   Prototype prototype;
   bool has_parameters = false;
+  std::optional<std::set<Key>> in_instance;  // parameters of its origins that it has, too
   for (int i = 0; i < kMaxDepth && place; ++i) {
     // The origin of an instance has all parameters, also those that the instance does not need.
-    if (place->die.origin.form_class == FormClass::kNone && !has_parameters) {
-      ReadParameters(*place, prototype);
+    if (place->die.origin.form_class != FormClass::kNone) {
+      if (!in_instance) in_instance.emplace();
+      AddOrigins(*place, *in_instance);
+    } else if (!has_parameters) {
+      ReadParameters(*place, in_instance, prototype);
       has_parameters = !prototype.parameters.empty() || !prototype.why_incomplete.empty();
     }
     if (place->die.has_type) {

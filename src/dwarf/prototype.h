@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -121,7 +122,11 @@ class PrototypeReader {
   static std::optional<PrototypeType> ReadBase(const Place& place, const std::string& name);
   bool AddMember(const Place& member, int depth, PrototypeType& type);
   std::string TextOf(const Place& place, const FormValue& text);
-  void ReadParameters(const Place& function, Prototype& prototype);
+  // Adds the DIEs that an instance's parameters have as their origins.
+  void AddOrigins(const Place& instance, std::set<Key>& origins);
+  // `in_instance`: those that the instance has which is meant; nothing: the function is no origin.
+  void ReadParameters(const Place& function, const std::optional<std::set<Key>>& in_instance,
+                      Prototype& prototype);
 
   std::function<DebugInfo*()> supplementary_;
   std::map<Key, std::optional<PrototypeType>> types_;

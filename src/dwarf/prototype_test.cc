@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "dwarf/constants.h"
@@ -123,6 +124,52 @@ TEST_F(PrototypeTest, HostileTypesEnd) {
   ASSERT_TRUE(prototype);
   EXPECT_FALSE(prototype->result_is_known);
   EXPECT_EQ(prototype->parameters.size(), 1u);
+}
+
+// GCC's constructors and destructors: the origin has __in_chrg and __vtt_parm; which of them is
+// passed, only the instance knows.
+TEST_F(PrototypeTest, ArtificialParametersAreThoseOfTheInstance) {
+  Begin();
+  const uint64_t number = Base(kAteSigned, 4, "int");
+  const uint64_t pointer = To(kTagPointerType, number);
+  const uint64_t origin =
+      units_.InUnit(units_.Die(kTagSubprogram, true, {{kAtName, kFormString, 0, "Derived"}}));
+  std::vector<uint64_t> parameters;
+  for (const auto& [name, type, artificial] : {std::tuple("this", pointer, 1),
+                                               {"__in_chrg", number, 1},
+                                               {"__vtt_parm", pointer, 1},
+                                               {"n", number, 0}}) {
+    parameters.push_back(
+        units_.InUnit(units_.Die(kTagFormalParameter, false,
+                                 {{kAtName, kFormString, 0, name},
+                                  {kAtType, kFormRef4, type},
+                                  {kAtArtificial, kFormFlag, static_cast<uint64_t>(artificial)}})));
+  }
+  units_.EndChildren();
+  // Of the complete object, and of a base object.
+  const std::vector<std::vector<uint64_t>> instances = {
+      {parameters[0], parameters[3]}, {parameters[0], parameters[2], parameters[3]}};
+  for (size_t i = 0; i < instances.size(); ++i) {
+    units_.Die(kTagSubprogram, true,
+               {{kAtAbstractOrigin, kFormRef4, origin},
+                {kAtLowPc, kFormAddr, 0x1100 + 0x40 * i},
+                {kAtHighPc, kFormData4, 0x40}});
+    for (const uint64_t parameter : instances[i]) {
+      units_.Die(kTagFormalParameter, false, {{kAtAbstractOrigin, kFormRef4, parameter}});
+    }
+    units_.EndChildren();
+  }
+  units_.EndChildren();
+  units_.EndUnit();
+  const auto names = [this](uint64_t svma) {
+    std::string text;
+    const auto prototype = Read(svma);
+    if (!prototype) return prototype.error();
+    for (const auto& parameter : prototype->parameters) text += parameter.name + " ";
+    return text;
+  };
+  EXPECT_EQ(names(0x1100), "this n ");
+  EXPECT_EQ(names(0x1140), "this __vtt_parm n ");
 }
 
 TEST_F(PrototypeTest, EnumeratorsHaveTheirTypesSize) {

@@ -178,6 +178,16 @@ struct Object {
   }
 };
 
+struct Owner {
+  explicit Owner(int a);
+  ~Owner();
+};
+METHOD Owner::Owner(int a) {
+  KEEP(this);
+  KEEP(a);
+}
+METHOD Owner::~Owner() { KEEP(this); }
+
 namespace {
 
 void Numbers() {
@@ -263,6 +273,15 @@ void Strings() {
   Expect("Object::without(4) = 4");
 }
 
+// What compilers add to the parameters of destructors is not passed to these.
+void Destructors() {
+  {
+    const Owner owner(Hide(5));
+    Expect("Owner::Owner(STACK, 5)");
+  }
+  Expect("Owner::~Owner(STACK)");
+}
+
 }  // namespace
 
 int main() {
@@ -270,4 +289,5 @@ int main() {
   Others();
   Structs();
   Strings();
+  Destructors();
 }
