@@ -105,14 +105,13 @@ void Replay::PutName(uint32_t function) {
 
 void Replay::PutArguments(const CallStep& step) {
   arguments_.clear();
-  if (step.values.empty() || !options_.values) return;
-  values_.Append(arguments_, calls_.names().At(step.function).arguments, step.values);
+  if (options_.values && values_.Has(step)) values_.Append(arguments_, step);
 }
 
 void Replay::PutResult(const CallStep& end) {
-  if (end.values.empty() || !options_.values) return;
+  if (!options_.values || !values_.Has(end)) return;
   text_ += " = ";
-  values_.Append(text_, calls_.names().At(end.function).returns, end.values);
+  values_.Append(text_, end);
   text_ += ';';
 }
 
@@ -156,7 +155,7 @@ Status Replay::OnStep(const CallStep& step, analyze::MergedSteps& steps) {
       return {};
     }
     text_ += ')';
-    if (end.values.empty() || !options_.values) text_ += ';';
+    if (!options_.values || !values_.Has(end)) text_ += ';';
     PutResult(end);
     if (end.kind == EventKind::kLeft && options_.comments) text_ += " /* did not return */";
     text_ += '\n';

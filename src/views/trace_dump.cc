@@ -53,12 +53,12 @@ std::string EndText(int32_t status) {
 // Arguments of calls on their way to the calls' ends, where some formats want them.
 class OpenArguments {
  public:
-  explicit OpenArguments(TraceCalls& calls) : values_(calls), calls_(calls) {}
+  explicit OpenArguments(TraceCalls& calls) : values_(calls) {}
   // To be called for each step.
   void Enter(const CallStep& step, const TraceThread& thread) {
-    if (step.kind != EventKind::kEntry || step.values.empty()) return;
+    if (step.kind != EventKind::kEntry || !values_.Has(step)) return;
     std::string text;
-    values_.Append(text, calls_.names().At(step.function).arguments, step.values);
+    values_.Append(text, step);
     open_[&thread].emplace_back(step.depth, std::move(text));
   }
   // Of a call that ends; empty if it has none.
@@ -74,14 +74,12 @@ class OpenArguments {
   }
   std::string Result(const CallStep& step) {
     std::string text;
-    if (step.values.empty()) return text;
-    values_.Append(text, calls_.names().At(step.function).returns, step.values);
+    if (values_.Has(step)) values_.Append(text, step);
     return text;
   }
 
  private:
   ValueText values_;
-  TraceCalls& calls_;
   std::map<const TraceThread*, std::vector<std::pair<uint32_t, std::string>>> open_;  // by depth
 };
 
@@ -96,13 +94,6 @@ Status EachStep(TraceCalls& calls, TextStream& out, Put put) {
     put(step, calls.source().tables().threads[steps.thread_row()], out.text());
     TRY(out.Pass());
   }
-}
-
-void AppendStepValues(TraceCalls& calls, const CallStep& step, ValueText& values,
-                      std::string& text) {
-  const tracedata::TraceFunction& function = calls.names().At(step.function);
-  values.Append(text, step.kind == EventKind::kEntry ? function.arguments : function.returns,
-                step.values);
 }
 
 // "3.141" of 3141 nanoseconds.
@@ -214,9 +205,9 @@ Status TraceDumpText(TraceCalls& calls, ByteSink& sink) {
       text += LossReasonText(step.function);
     } else {
       text += calls.names().NameOf(step.function);
-      if (!step.values.empty()) {
+      if (values.Has(step)) {
         text += step.kind == EventKind::kEntry ? " (" : " = ";
-        AppendStepValues(calls, step, values, text);
+        values.Append(text, step);
         if (step.kind == EventKind::kEntry) text += ')';
       }
     }
@@ -252,9 +243,9 @@ Status TraceDumpJson(TraceCalls& calls, ByteSink& sink) {
         text += ",\"duration_ns\":";
         AppendNumber(text, calls.scale().Nanoseconds(step.duration));
       }
-      if (!step.values.empty()) {
+      if (value_text.Has(step)) {
         std::string values;
-        AppendStepValues(calls, step, value_text, values);
+        value_text.Append(values, step);
         text += ",\"values\":";
         AppendJsonString(text, values);
       }

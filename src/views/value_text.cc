@@ -15,6 +15,7 @@
 
 namespace stackreel::views {
 
+using tracedata::EventKind;
 using tracedata::ValueFormat;
 
 namespace {
@@ -219,6 +220,24 @@ void ValueText::AppendOne(std::string& out, const ValueFormat& format, ByteView 
     case ValueFormat::Kind::kString:
       return;
   }
+}
+
+const std::vector<ValueFormat>& ValueText::FormatsOf(const analyze::CallStep& step) const {
+  const tracedata::TraceFunction& function = calls_.names().At(step.function);
+  return step.kind == EventKind::kEntry ? function.arguments : function.returns;
+}
+
+bool ValueText::Has(const analyze::CallStep& step) const {
+  if (step.kind != EventKind::kEntry && step.kind != EventKind::kExit) return false;
+  if (!step.values.empty()) return true;
+  const std::vector<ValueFormat>& formats = FormatsOf(step);
+  return !formats.empty() && std::ranges::all_of(formats, [](const ValueFormat& format) {
+    return format.kind == ValueFormat::Kind::kStruct;
+  });
+}
+
+void ValueText::Append(std::string& out, const analyze::CallStep& step) {
+  Append(out, FormatsOf(step), step.values);
 }
 
 void ValueText::Append(std::string& out, const std::vector<ValueFormat>& formats, ByteView values) {

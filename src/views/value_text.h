@@ -19,6 +19,11 @@ class ValueText {
  public:
   explicit ValueText(analyze::TraceCalls& calls) : calls_(calls) {}
 
+  // Whether a step has values to show: some were recorded, or it is of a kind whose values take no
+  // bytes. A call that did not return has no return value.
+  [[nodiscard]] bool Has(const analyze::CallStep& step) const;
+  // The arguments of an entry, the return value of an exit.
+  void Append(std::string& out, const analyze::CallStep& step);
   // As the formats say: `1, "text", 'c', 0x1234, kRed, true, &main, {...}`. Texts that went on
   // behind what was recorded end with "...", and a pointer to what could not be read is in <>. A
   // number of unknown type is decimal where it is small (an int's -1, too), else hexadecimal. What
@@ -27,6 +32,8 @@ class ValueText {
               ByteView values);
 
  private:
+  [[nodiscard]] const std::vector<tracedata::ValueFormat>& FormatsOf(
+      const analyze::CallStep& step) const;
   using Names = std::map<int64_t, std::string_view>;
   void AppendOne(std::string& out, const tracedata::ValueFormat& format, ByteView bytes);
   void AppendEnumeration(std::string& out, uint32_t id, int64_t value);

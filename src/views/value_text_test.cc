@@ -31,6 +31,17 @@ class ValueTextTest : public testing::Test {
                                           .end = Avma(0x9000),
                                           .bias = 0x4000}),
           TraceFact(TraceFunction{.id = 1, .module = 1, .svma = Svma(0x1100), .name = "_Z3foov"}),
+          TraceFact(TraceFunction{.id = 2,
+                                  .module = 1,
+                                  .svma = Svma(0x1200),
+                                  .name = "structs",
+                                  .arguments = {{.kind = Kind::kStruct}, {.kind = Kind::kStruct}},
+                                  .returns = {{.kind = Kind::kStruct}}}),
+          TraceFact(TraceFunction{.id = 3,
+                                  .module = 1,
+                                  .svma = Svma(0x1300),
+                                  .name = "mixed",
+                                  .arguments = {{.kind = Kind::kStruct}, {.kind = Kind::kSigned}}}),
           TraceFact(tracedata::TraceEnumeration{
               .id = 7, .name = "color", .names = {{1, "kRed"}, {2, "kBlue"}, {-1, "kNone"}}})}) {
       EXPECT_TRUE(writer->Add(fact));
@@ -109,6 +120,24 @@ TEST_F(ValueTextTest, TextsDoNotDriveTheTerminal) {
   EXPECT_EQ(TextOf(5, "\xc3\xa9\xc2\x9b\xff"), "\"\xc3\xa9\\x9b\\xff\"");  // é, CSI, a bad byte
   EXPECT_EQ(TextOf(3, "\xe2\x80\xae"), "\"\\u{202e}\"");
   EXPECT_EQ(Text<uint8_t>(Kind::kCharacter, 0x9b), "'\\x9b'");
+}
+
+// Of such a call nothing is recorded, and yet it is known what it was given.
+TEST_F(ValueTextTest, ValuesThatTakeNoBytesAreShown) {
+  const auto text = [this](tracedata::EventKind kind, uint32_t row) {
+    ValueText values(*calls_);
+    const analyze::CallStep step = {.kind = kind, .function = row};
+    std::string out;
+    if (!values.Has(step)) return std::string("none");
+    values.Append(out, step);
+    return out;
+  };
+  using tracedata::EventKind;
+  EXPECT_EQ(text(EventKind::kEntry, 1), "{...}, {...}");
+  EXPECT_EQ(text(EventKind::kExit, 1), "{...}");
+  EXPECT_EQ(text(EventKind::kLeft, 1), "none");
+  EXPECT_EQ(text(EventKind::kEntry, 0), "none");
+  EXPECT_EQ(text(EventKind::kEntry, 2), "none");  // its values were not recorded
 }
 
 TEST_F(ValueTextTest, FunctionsHaveNames) {

@@ -141,6 +141,10 @@ TRACED _Complex double complex_double(_Complex double a, double b) {
   KEEP(b);
   return a;
 }
+TRACED void only_structs(Pair a, Big b) {
+  KEEP(&a);
+  KEEP(&b);
+}
 TRACED int members(int Pair::* a, double (Pair::*b)(), int d) {
   KEEP(&a);
   KEEP(&b);
@@ -237,20 +241,22 @@ void Others() {
 
 void Structs() {
   pair_between(Hide(1), Pair{2, 3.5}, Hide(4), Hide(5.5));
-  Expect("pair_between(1, {...}, 4, 5.5)");
+  Expect("pair_between(1, {...}, 4, 5.5) = {...}");
   structs(Big{{1, 2, 3, 4, 5}}, Hide(6), Pair{7, 8}, Floats{9, 10, 11}, Empty(), Hide(12),
           Packed{1, 2}, Hide(13));
   Expect("structs({...}, 6, {...}, {...}, {...}, 12, {...}, 13) = 12");
   spilled(1, 2, 3, 4, 5, Pair{6, 7}, Wide{8, 9}, Hide(10), Hide(11));
   Expect("spilled(1, 2, 3, 4, 5, {...}, {...}, 10, 11) = 10");
   big_result(Hide(1), "text");
-  Expect("big_result(1, \"text\")");
+  Expect("big_result(1, \"text\") = {...}");
   by_reference(WithText{"a", 1}, Hide(2), WithText{"b", 3});
   Expect("by_reference({...}, 2, STACK) = 2");
   odd(Number{1.5F}, Bits{1, 2, 3}, Long{4.0L}, Four{5, 6, 7, 8}, Hide(9), Hide(10.5F));
   Expect("odd({...}, {...}, {...}, {...}, 9, 10.5) = 9");
   complex_double(Hide(1.0), Hide(2.5));
-  Expect("complex_double({...}, 2.5)");
+  Expect("complex_double({...}, 2.5) = {...}");
+  only_structs(Pair{1, 2}, Big{{1, 2, 3, 4, 5}});
+  Expect("only_structs({...}, {...})");
 }
 
 void Strings() {
