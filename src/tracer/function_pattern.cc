@@ -74,13 +74,10 @@ struct FunctionPattern::State {
   }
 };
 
-FunctionPattern::FunctionPattern(std::unique_ptr<State> state) : state_(std::move(state)) {}
-FunctionPattern::FunctionPattern(FunctionPattern&&) noexcept = default;
-FunctionPattern& FunctionPattern::operator=(FunctionPattern&&) noexcept = default;
-FunctionPattern::~FunctionPattern() = default;
+FunctionPattern::FunctionPattern(std::shared_ptr<const State> state) : state_(std::move(state)) {}
 
 Result<FunctionPattern> FunctionPattern::Parse(std::string_view text) {
-  auto state = std::make_unique<State>();
+  auto state = std::make_shared<State>();
   state->text = text;
   const size_t at = text.rfind('@');
   state->name = text.substr(0, at);
@@ -126,18 +123,6 @@ bool FunctionPattern::MatchesName(std::string_view symbol) const {
   if (plain != name && state_->MatchesText(plain)) return true;
   const std::string full = symbolize::Demangle(name, symbolize::NameStyle::kSignature);
   return full != plain && full != name && state_->MatchesText(full);
-}
-
-Choice Choose(std::span<const PatternChoice> patterns, std::string_view module_path,
-              bool is_program, std::string_view name) {
-  for (size_t i = patterns.size(); i > 0; --i) {
-    const PatternChoice& candidate = patterns[i - 1];
-    if (candidate.pattern.MatchesModule(module_path, is_program) &&
-        candidate.pattern.MatchesName(name)) {
-      return candidate.choice;
-    }
-  }
-  return Choice::kNotNamed;
 }
 
 }  // namespace stackreel::tracer

@@ -1,12 +1,9 @@
 // Which functions are meant: -P, -U and the patterns of `patch` and `unpatch`.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/error.h"
 
@@ -22,9 +19,6 @@ class FunctionPattern {
  public:
   // kUsage: a regular expression with a fault, which is named.
   static Result<FunctionPattern> Parse(std::string_view text);
-  FunctionPattern(FunctionPattern&&) noexcept;
-  FunctionPattern& operator=(FunctionPattern&&) noexcept;
-  ~FunctionPattern();
 
   [[nodiscard]] const std::string& text() const;
   [[nodiscard]] bool names_module() const;
@@ -33,19 +27,8 @@ class FunctionPattern {
 
  private:
   struct State;
-  explicit FunctionPattern(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit FunctionPattern(std::shared_ptr<const State> state);
+  std::shared_ptr<const State> state_;
 };
-
-enum class Choice : uint8_t { kNotNamed, kPatch, kUnpatch };
-
-// The patterns in the order in which they were given: the last that matches decides. Patterns to
-// unpatch alone patch nothing.
-struct PatternChoice {
-  FunctionPattern pattern;
-  Choice choice = Choice::kPatch;
-};
-[[nodiscard]] Choice Choose(std::span<const PatternChoice> patterns, std::string_view module_path,
-                            bool is_program, std::string_view name);
 
 }  // namespace stackreel::tracer

@@ -93,22 +93,5 @@ TEST(FunctionPattern, RefusesWhatMeansNothing) {
   }
 }
 
-TEST(Choose, TheLastPatternThatMatchesDecides) {
-  std::vector<PatternChoice> patterns;
-  patterns.push_back({Pattern("."), Choice::kPatch});
-  patterns.push_back({Pattern("debug_*"), Choice::kUnpatch});
-  patterns.push_back({Pattern("debug_dump"), Choice::kPatch});
-  EXPECT_EQ(Choose(patterns, "/bin/p", true, "work"), Choice::kPatch);
-  EXPECT_EQ(Choose(patterns, "/bin/p", true, "debug_log"), Choice::kUnpatch);
-  EXPECT_EQ(Choose(patterns, "/bin/p", true, "debug_dump"), Choice::kPatch);
-  EXPECT_EQ(Choose(patterns, "/lib/libc.so.6", false, "work"), Choice::kNotNamed);
-}
-
-TEST(Choose, PatternsToUnpatchPatchNothing) {
-  std::vector<PatternChoice> patterns;
-  patterns.push_back({Pattern("debug_*"), Choice::kUnpatch});
-  EXPECT_EQ(Choose(patterns, "/bin/p", true, "work"), Choice::kNotNamed);
-}
-
 }  // namespace
 }  // namespace stackreel::tracer

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "tracer/function_choice.h"
+
 namespace stackreel::tracer {
 
 namespace {
@@ -37,10 +39,7 @@ std::vector<ValueSpec> SideOf(const std::vector<ValueSpec>& from, bool results) 
 bool FunctionValues::Matches(size_t choice, const TargetModule& module,
                              const ModuleFunction& function) const {
   const FunctionPattern& pattern = options_.choices[choice].pattern;
-  if (!pattern.MatchesModule(module.path, module.is_program)) return false;
-  return pattern.MatchesName(function.name) ||
-         std::ranges::any_of(function.others,
-                             [&](std::string_view name) { return pattern.MatchesName(name); });
+  return MatchesModule(pattern, module) && MatchesFunction(pattern, function);
 }
 
 FunctionValues::Wish FunctionValues::WishFor(bool results, const TargetModule& module,

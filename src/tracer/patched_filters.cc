@@ -27,10 +27,10 @@ PatchedFunctions::FunctionList PatchedFunctions::MatchesOf(const FunctionPattern
   FunctionList list;
   for (const size_t m : modules) {
     TargetModule& module = modules_[m];
-    if (!module.is_mapped || !pattern.MatchesModule(module.path, module.is_program)) continue;
+    if (!module.is_mapped || !MatchesModule(pattern, module)) continue;
     if (!ReadCode(module, target_.pid(), executor_)) continue;
     for (const ModuleFunction& function : module.code->functions()) {
-      if (MatchesAnyName(pattern, function)) list.emplace_back(m, &function);
+      if (MatchesFunction(pattern, function)) list.emplace_back(m, &function);
     }
   }
   return list;
@@ -46,7 +46,7 @@ Status PatchedFunctions::CheckFilters(const CallFilters& filters) {
   TRY(ReadModules());
   for (const FunctionFilter& filter : filters.functions) {
     if (!MatchesOf(filter.pattern, AllModules()).empty()) continue;
-    if (!MayComeLater(filter.pattern)) return Fail(NothingMatches(filter.pattern));
+    if (!MayComeLater(filter.pattern)) return Fail(NothingMatches(filter.pattern, modules_));
   }
   return {};
 }

@@ -7,8 +7,6 @@
 #include <set>
 #include <string_view>
 
-#include "symbolize/near_names.h"
-#include "symbolize/symbol_version.h"
 #include "tracer/leave_target.h"
 #include "tracer/trace_clock.h"
 #include "tracer/unfit_function.h"
@@ -70,22 +68,6 @@ std::optional<agent::StubKind> NeededKind(const ModuleFunction& function) {
   return std::nullopt;
 }
 
-// Of several names the one that is meant for others: malloc, not __libc_malloc. Of a function that
-// no symbol names (its module is stripped) the place in its file.
-std::string NameOf(const ModuleFunction& function) {
-  const auto underscores = [](std::string_view name) {
-    return std::min(name.find_first_not_of('_'), name.size());
-  };
-  std::string_view best = function.name;
-  for (const std::string_view name : function.others) {
-    // _Z is how C++ names begin.
-    const bool is_plain = !name.starts_with("_Z") && !best.starts_with("_Z");
-    if (best.empty() || (is_plain && underscores(name) < underscores(best))) best = name;
-  }
-  if (!best.empty()) return std::string(symbolize::WithoutVersion(best));
-  return fmt::format("func_{:x}", function.start.value);
-}
-
 // Why no trap is put into a module; empty if one may be.
 std::string_view WhyNoTrapsIn(const TargetModule& module, bool use_traps) {
   // Where it makes threads and processes, the C library blocks all signals, and calls its own.
@@ -115,25 +97,6 @@ const char* WhyUnfit(const TargetModule& module, const ModuleFunction& function)
 
 }  // namespace
 
-bool MatchesAnyName(const FunctionPattern& pattern, const ModuleFunction& function) {
-  if (function.name.empty()) return pattern.MatchesName(NameOf(function));
-  return pattern.MatchesName(function.name) ||
-         std::ranges::any_of(function.others,
-                             [&](std::string_view name) { return pattern.MatchesName(name); });
-}
-
-Choice ChoiceOf(std::span<const PatternChoice> patterns, const TargetModule& module,
-                const ModuleFunction& function) {
-  for (size_t i = patterns.size(); i > 0; --i) {
-    const PatternChoice& candidate = patterns[i - 1];
-    if (candidate.pattern.MatchesModule(module.path, module.is_program) &&
-        MatchesAnyName(candidate.pattern, function)) {
-      return candidate.choice;
-    }
-  }
-  return Choice::kNotNamed;
-}
-
 PatchedFunctions::PatchedFunctions(Target& target, FactSink facts, FunctionNumbers& numbers,
                                    Executor& executor, bool use_traps)
     : target_(target),
@@ -152,90 +115,32 @@ void PatchedFunctions::UseAgent(const AgentPlace& agent, bool always_needed) {
   process_.emplace(target_, agent);
 }
 
-Error PatchedFunctions::NothingMatches(const FunctionPattern& pattern) const {
-  const std::string& text = pattern.text();
-  std::vector<std::string_view> names;
-  size_t modules = 0;
-  size_t functions = 0;
-  std::string untraceable;
-  for (const TargetModule& module : modules_) {
-    if (!module.is_mapped || !pattern.MatchesModule(module.path, module.is_program)) {
-      continue;
-    }
-    ++modules;
-    if (module.code == nullptr) {
-      untraceable += fmt::format("; {}: {}", module.path, module.why_not);
-      continue;
-    }
-    functions += module.code->functions().size();
-    for (const ModuleFunction& function : module.code->functions()) {
-      if (!function.name.empty()) names.push_back(function.name);
-    }
-  }
-  const std::string wanted = text.substr(0, text.rfind('@'));
-  if (modules == 0) {
-    Error error(ErrorKind::kNotFound,
-                fmt::format("pattern '{}': no module of that name is mapped", text));
-    std::string cure = "modules there are:";
-    for (const TargetModule& module : modules_) {
-      if (module.is_mapped) cure += " " + module.path.substr(module.path.rfind('/') + 1);
-    }
-    return std::move(error).WithCure(std::move(cure));
-  }
-  Error error(ErrorKind::kNotFound, fmt::format("pattern '{}' matches none of {} functions{}", text,
-                                                functions, untraceable));
-  const std::vector<std::string> near = symbolize::NearNames(wanted, names);
-  if (!near.empty()) {
-    return std::move(error).WithCure(fmt::format("near: {}", fmt::join(near, ", ")));
-  }
-  if (names.empty()) {
-    return std::move(error).WithCure(
-        "it is stripped: install its debug symbols, or name functions of a library, NAME@MODULE");
-  }
-  return std::move(error).WithCure(
-      fmt::format("functions of all modules: '{}@*'; every function: -P .", wanted));
-}
-
-Status PatchedFunctions::CheckMatches(std::span<const PatternChoice> patterns,
-                                      const std::vector<size_t>& matches) {
-  for (size_t i = 0; i < patterns.size(); ++i) {
-    if (matches[i] != 0 || MayComeLater(patterns[i].pattern)) continue;
-    return Fail(NothingMatches(patterns[i].pattern));
-  }
-  return {};
-}
-
 Result<PatchedFunctions::Choices> PatchedFunctions::Choose(std::span<const PatternChoice> patterns,
                                                            bool each_must_match) {
-  std::vector<size_t> matches(patterns.size());
+  std::vector<bool> matched(patterns.size());
+  Choices choices = ChooseIn(AllModules(), patterns, matched);
+  for (size_t i = 0; each_must_match && i < patterns.size(); ++i) {
+    if (matched[i] || MayComeLater(patterns[i].pattern)) continue;
+    return Fail(NothingMatches(patterns[i].pattern, modules_));
+  }
+  return choices;
+}
+
+PatchedFunctions::Choices PatchedFunctions::ChooseIn(const std::set<size_t>& modules,
+                                                     std::span<const PatternChoice> patterns,
+                                                     std::vector<bool>& matched) {
   Choices choices;
-  for (size_t m = 0; m < modules_.size(); ++m) {
+  for (const size_t m : modules) {
     TargetModule& module = modules_[m];
     if (!module.is_mapped) continue;
-    std::vector<size_t> concerned;  // patterns, the last first
-    for (size_t i = patterns.size(); i > 0; --i) {
-      if (patterns[i - 1].pattern.MatchesModule(module.path, module.is_program)) {
-        concerned.push_back(i - 1);
-      }
-    }
-    if (concerned.empty()) continue;
-    if (const Status read = ReadCode(module, target_.pid(), executor_); !read) continue;
+    const std::vector<size_t> concerned = PatternsFor(patterns, module);
+    if (concerned.empty() || !ReadCode(module, target_.pid(), executor_)) continue;
     for (const ModuleFunction& function : module.code->functions()) {
-      bool decided = false;
-      for (const size_t i : concerned) {
-        // Patterns that are overruled everywhere still match something.
-        if (decided && matches[i] != 0) continue;
-        if (!MatchesAnyName(patterns[i].pattern, function)) continue;
-        ++matches[i];
-        if (!decided) {
-          auto& list = patterns[i].choice == Choice::kPatch ? choices.patch : choices.unpatch;
-          list.emplace_back(m, &function);
-        }
-        decided = true;
-      }
+      const Choice choice = ChoiceOf(patterns, concerned, function, matched);
+      if (choice == Choice::kPatch) choices.patch.emplace_back(m, &function);
+      if (choice == Choice::kUnpatch) choices.unpatch.emplace_back(m, &function);
     }
   }
-  if (each_must_match) TRY(CheckMatches(patterns, matches));
   return choices;
 }
 
@@ -279,7 +184,7 @@ Result<PatchedFunctions::Function*> PatchedFunctions::Register(size_t module,
                                       .module = *of.number,
                                       .svma = function.start,
                                       .size = function.code.size(),
-                                      .name = NameOf(function),
+                                      .name = TraceName(function),
                                       .arguments = std::move(recorded.arguments),
                                       .returns = std::move(recorded.results)}));
   return &at->second;

@@ -19,8 +19,8 @@
 #include "tracedata/action_table.h"
 #include "tracedata/trace_facts.h"
 #include "tracer/call_filters.h"
+#include "tracer/function_choice.h"
 #include "tracer/function_numbers.h"
-#include "tracer/function_pattern.h"
 #include "tracer/function_values.h"
 #include "tracer/installed_agent.h"
 #include "tracer/site_plan.h"
@@ -147,12 +147,11 @@ class PatchedFunctions {
   void NoteReloaded();
   void KeepInForce(std::span<const PatternChoice> patterns);
   [[nodiscard]] bool MayComeLater(const FunctionPattern& pattern) const;
-  FunctionList ChooseInFresh();
   Status AddLinkerStub(Wishes& wishes);
   Result<Choices> Choose(std::span<const PatternChoice> patterns, bool each_must_match);
+  Choices ChooseIn(const std::set<size_t>& modules, std::span<const PatternChoice> patterns,
+                   std::vector<bool>& matched);
   Result<PatchCounts> ApplyChosen(std::span<const PatternChoice> patterns, const Choices& choices);
-  Status CheckMatches(std::span<const PatternChoice> patterns, const std::vector<size_t>& matches);
-  [[nodiscard]] Error NothingMatches(const FunctionPattern& pattern) const;
   enum class Values : uint8_t { kNone, kAsAsked };
   Result<Function*> Register(size_t module, const ModuleFunction& function,
                              Values values = Values::kNone);
@@ -220,12 +219,5 @@ class PatchedFunctions {
   std::optional<Key> linker_;          // the function of the dynamic linker
   std::map<size_t, size_t> expected_;  // functions to be patched, by module
 };
-
-// By its name, or another.
-bool MatchesAnyName(const FunctionPattern& pattern, const ModuleFunction& function);
-
-// What the patterns say of a function, by any of its names: the last that matches decides.
-Choice ChoiceOf(std::span<const PatternChoice> patterns, const TargetModule& module,
-                const ModuleFunction& function);
 
 }  // namespace stackreel::tracer

@@ -108,25 +108,19 @@ void PatchedFunctions::KeepInForce(std::span<const PatternChoice> patterns) {
     std::erase_if(in_force_, [&added](const PatternChoice& old) {
       return old.pattern.text() == added.pattern.text();
     });
-    auto copy = FunctionPattern::Parse(added.pattern.text());
-    if (copy) in_force_.push_back({std::move(*copy), added.choice});
+    in_force_.push_back(added);
   }
 }
 
 std::vector<std::string> PatchedFunctions::Awaited() const {
   std::vector<std::string> awaited;
-  for (const PatternChoice& choice : in_force_) {
-    const bool is_there = std::ranges::any_of(modules_, [&choice](const TargetModule& module) {
-      return choice.pattern.MatchesModule(module.path, module.is_program);
-    });
-    if (!is_there) awaited.push_back(choice.pattern.text());
-  }
-  for (const FunctionFilter& filter : filters_.functions) {
-    const bool is_there = std::ranges::any_of(modules_, [&filter](const TargetModule& module) {
-      return filter.pattern.MatchesModule(module.path, module.is_program);
-    });
-    if (!is_there) awaited.push_back(filter.pattern.text());
-  }
+  const auto add = [&](const FunctionPattern& pattern) {
+    const bool is_there = std::ranges::any_of(
+        modules_, [&](const TargetModule& module) { return MatchesModule(pattern, module); });
+    if (!is_there) awaited.push_back(pattern.text());
+  };
+  for (const PatternChoice& choice : in_force_) add(choice.pattern);
+  for (const FunctionFilter& filter : filters_.functions) add(filter.pattern);
   return awaited;
 }
 
@@ -135,24 +129,8 @@ bool PatchedFunctions::MayComeLater(const FunctionPattern& pattern) const {
   if (!FindDynamicLinker(target_, modules_)) return false;
   return pattern.names_module() &&
          std::ranges::none_of(modules_, [&pattern](const TargetModule& module) {
-           return module.is_mapped && pattern.MatchesModule(module.path, module.is_program);
+           return module.is_mapped && MatchesModule(pattern, module);
          });
-}
-
-PatchedFunctions::FunctionList PatchedFunctions::ChooseInFresh() {
-  FunctionList chosen;
-  for (const size_t m : fresh_) {
-    TargetModule& module = modules_[m];
-    const bool is_meant = std::ranges::any_of(in_force_, [&module](const PatternChoice& choice) {
-      return choice.pattern.MatchesModule(module.path, module.is_program);
-    });
-    if (!is_meant || !ReadCode(module, target_.pid(), executor_)) continue;
-    for (const ModuleFunction& function : module.code->functions()) {
-      if (ChoiceOf(in_force_, module, function) == Choice::kPatch)
-        chosen.emplace_back(m, &function);
-    }
-  }
-  return chosen;
 }
 
 Result<PatchCounts> PatchedFunctions::FollowLibraries() {
@@ -164,7 +142,8 @@ Result<PatchCounts> PatchedFunctions::FollowLibraries() {
                             return choice.choice == Choice::kPatch;
                           });
   if (fresh_.empty() || !any_wanted) return counts;
-  const FunctionList chosen = ChooseInFresh();
+  std::vector<bool> matched(in_force_.size());
+  const FunctionList chosen = ChooseIn(fresh_, in_force_, matched).patch;
   counts.matched = chosen.size();
   FunctionList acting;
   TRY(ActIn(fresh_, acting));

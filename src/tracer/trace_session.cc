@@ -314,11 +314,8 @@ Status TraceSession::CloseProgram() {
 Status TraceSession::OpenExecuted(const os::HeldEntry& held) {
   entry_ = held;
   const uint32_t pid = target_->pid();
-  std::vector<PatternChoice> patterns;
-  for (const PatternChoice& choice : functions_->in_force()) {
-    TRY_ASSIGN(FunctionPattern copy, FunctionPattern::Parse(choice.pattern.text()));
-    patterns.push_back({std::move(copy), choice.choice});
-  }
+  const auto in_force = functions_->in_force();
+  const std::vector<PatternChoice> patterns(in_force.begin(), in_force.end());
   TRY_ASSIGN(auto target, Target::Open(pid));
   TRY(target->Hold());
   TRY(target->Write(held.at, held.original));

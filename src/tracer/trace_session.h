@@ -15,7 +15,7 @@
 #include "os/child_process.h"
 #include "os/entry_stop.h"
 #include "tracer/chunk_collector.h"
-#include "tracer/function_pattern.h"
+#include "tracer/function_choice.h"
 #include "tracer/function_values.h"
 #include "tracer/installed_agent.h"
 #include "tracer/leave_target.h"
