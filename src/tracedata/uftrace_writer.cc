@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/byte_writer.h"
+#include "tracedata/functions_by_address.h"
 #include "tracedata/open_calls.h"
 #include "tracedata/uftrace_record.h"
 #include "tracedata/uftrace_text.h"
@@ -95,7 +96,7 @@ std::string TakeText(ByteView& values) {
 class UftraceWriter {
  public:
   UftraceWriter(TraceSource& source, FolderWriter& out)
-      : source_(source), tables_(source.tables()), out_(out) {}
+      : source_(source), tables_(source.tables()), out_(out), functions_(source.tables()) {}
   Status Write();
 
  private:
@@ -132,9 +133,8 @@ class UftraceWriter {
   std::vector<Module> modules_;
   std::map<std::string, size_t> module_numbers_;  // by path
   std::set<std::string> files_;
-  std::vector<uint64_t> addresses_;                         // by function; 0: not known yet
-  std::map<std::pair<uint32_t, uint64_t>, uint32_t> rows_;  // of functions, by module and svma
-  uint32_t functions_known_ = 0;                            // rows that are in it
+  std::vector<uint64_t> addresses_;  // by function; 0: not known yet
+  FunctionsByAddress functions_;
   ByteWriter records_{Endian::kLittle};
   uint64_t first_ = UINT64_MAX, last_ = 0;
   struct Written {
@@ -188,16 +188,8 @@ uint64_t UftraceWriter::AddressOf(uint32_t row) {
 }
 
 uint64_t UftraceWriter::WrittenAddress(uint64_t avma) {
-  for (; functions_known_ < tables_.functions.size(); ++functions_known_) {
-    const TraceFunction& function = tables_.functions[functions_known_];
-    rows_.try_emplace({function.module, function.svma.value}, functions_known_);
-  }
-  for (const ModuleLoad& load : tables_.loads) {
-    if (avma < load.start.value || avma >= load.end.value) continue;
-    const auto at = rows_.find({load.module, avma - load.bias});
-    if (at != rows_.end()) return AddressOf(at->second);
-  }
-  return avma;
+  const std::optional<uint32_t> row = functions_.RowAt(Avma(avma));
+  return row ? AddressOf(*row) : avma;
 }
 
 void UftraceWriter::PutRecord(UftraceType type, uint64_t ticks, uint32_t depth, uint64_t address,

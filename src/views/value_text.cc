@@ -159,20 +159,12 @@ void ValueText::AppendEnumeration(std::string& out, uint32_t id, int64_t value) 
 }
 
 void ValueText::AppendFunction(std::string& out, uint64_t avma) {
-  const tracedata::TraceTables& tables = calls_.source().tables();
-  for (; functions_known_ < tables.functions.size(); ++functions_known_) {
-    const auto& function = tables.functions[functions_known_];
-    functions_.try_emplace({function.module, function.svma.value}, functions_known_);
-  }
-  for (const auto& load : tables.loads) {
-    if (avma < load.start.value || avma >= load.end.value) continue;
-    const auto at = functions_.find({load.module, avma - load.bias});
-    if (at == functions_.end()) continue;
+  if (const auto row = functions_.RowAt(Avma(avma))) {
     out += '&';
-    out += calls_.names().NameOf(at->second);
-    return;
+    out += calls_.names().NameOf(*row);
+  } else {
+    AppendHex(out, avma);
   }
-  AppendHex(out, avma);
 }
 
 void ValueText::AppendOne(std::string& out, const ValueFormat& format, ByteView bytes) {

@@ -5,11 +5,11 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "analyze/trace_calls.h"
 #include "base/bytes.h"
+#include "tracedata/functions_by_address.h"
 #include "tracedata/trace_facts.h"
 
 namespace stackreel::views {
@@ -17,7 +17,8 @@ namespace stackreel::views {
 // Knows the names that values of a trace have. The trace's tables may grow meanwhile.
 class ValueText {
  public:
-  explicit ValueText(analyze::TraceCalls& calls) : calls_(calls) {}
+  explicit ValueText(analyze::TraceCalls& calls)
+      : calls_(calls), functions_(calls.source().tables()) {}
 
   // Whether a step has values to show: some were recorded, or it is of a kind whose values take no
   // bytes. A call that did not return has no return value.
@@ -41,9 +42,8 @@ class ValueText {
   const Names& NamesOf(uint32_t enumeration);
 
   analyze::TraceCalls& calls_;
-  std::map<uint32_t, Names> enumerations_;                       // by id; filled on first need
-  std::map<std::pair<uint32_t, uint64_t>, uint32_t> functions_;  // rows, by module and svma
-  uint32_t functions_known_ = 0;                                 // rows that are in it
+  std::map<uint32_t, Names> enumerations_;  // by id; filled on first need
+  tracedata::FunctionsByAddress functions_;
 };
 
 }  // namespace stackreel::views
