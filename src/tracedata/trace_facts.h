@@ -2,6 +2,7 @@
 // when. The side file of a trace holds these as they came.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -95,6 +96,12 @@ struct ValueFormat {
   uint32_t enumeration = 0;  // kEnumeration: TraceEnumeration::id; 0: its names are not known
   friend bool operator==(const ValueFormat&, const ValueFormat&) = default;
 };
+// Whether calls have such values though nothing is recorded of them: structs and nothing else.
+[[nodiscard]] inline bool TakeNoBytes(const std::vector<ValueFormat>& formats) {
+  return !formats.empty() && std::ranges::all_of(formats, [](const ValueFormat& format) {
+    return format.kind == ValueFormat::Kind::kStruct;
+  });
+}
 
 struct TraceFunction {
   uint32_t id = 0;  // as events have it

@@ -252,5 +252,45 @@ TEST_F(UftraceData, ATraceWrittenAsUftracesIsReadAsItWas) {
   EXPECT_EQ(TextOf(**third, 1), TextOf(**source, 1));
 }
 
+// Of structs alone a trace records nothing; uftrace shows them where a record says that more comes.
+TEST_F(UftraceData, StructsAreWrittenThoughNothingIsRecordedOfThem) {
+  FakeTrace trace;
+  auto writer = TraceWriter::Begin(trace.calls, trace.facts, 1);
+  (void)writer->Add(TraceClock{.origin_ticks = 0, .ticks_per_second = 1'000'000'000});
+  (void)writer->Add(TraceModule{.id = 3, .path = "/bin/prog"});
+  const ValueFormat structure = {.kind = ValueFormat::Kind::kStruct};
+  (void)writer->Add(TraceFunction{.id = 0,
+                                  .module = 3,
+                                  .svma = Svma(0x1000),
+                                  .size = 16,
+                                  .name = "structs",
+                                  .arguments = {structure, structure},
+                                  .returns = {structure}});
+  (void)writer->Add(TraceThread{.index = 0, .pid = 1, .tid = 10, .comm = "prog"});
+  ChunkBuilder builder(*writer, 0);
+  WriteRun({{.kind = EventKind::kEntry, .ticks = 10},
+            {.kind = EventKind::kExit, .ticks = 20},
+            {.kind = EventKind::kEntry, .ticks = 30},
+            {.kind = EventKind::kLeft, .ticks = 40}},
+           builder);
+  (void)builder.Flush();
+  (void)writer->Flush();
+  auto source = trace.Open();
+  MemoryFolder written;
+  MemoryFolderWriter files(written);
+  ASSERT_TRUE(WriteUftraceData(**source, files));
+  auto again = OpenUftraceData(written.Reader());
+  ASSERT_TRUE(again);
+  std::string text;
+  const auto calls = (*again)->CallsOf(0);
+  for (auto batch = calls->Next(); batch && !batch->events.empty(); batch = calls->Next()) {
+    for (const OrderedEvent& event : batch->events) {
+      text += event.kind() == EventKind::kEntry ? " entry" : " exit";
+      if (HasValues(event.head)) text += "+";
+    }
+  }
+  EXPECT_EQ(text, " entry+ exit+ entry+ exit");
+}
+
 }  // namespace
 }  // namespace stackreel::tracedata

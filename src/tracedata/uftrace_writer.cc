@@ -248,7 +248,9 @@ void UftraceWriter::PutEvent(const EventBatch& batch, const OrderedEvent& event,
   const TraceFunction& function = tables_.functions[row];
   const std::vector<ValueFormat>& formats = entry ? function.arguments : function.returns;
   const ByteView values = batch.ValuesOf(event);
-  const bool more = !values.empty() && !formats.empty();
+  const bool has_values =
+      !values.empty() || (event.kind() != EventKind::kLeft && TakeNoBytes(formats));
+  const bool more = has_values && !formats.empty();
   PutRecord(entry ? UftraceType::kEntry : UftraceType::kExit, ticks, depth(), AddressOf(row), more);
   if (entry) open.Enter(row);
   if (more) PutValues(formats, values);

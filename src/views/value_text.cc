@@ -221,11 +221,7 @@ const std::vector<ValueFormat>& ValueText::FormatsOf(const analyze::CallStep& st
 
 bool ValueText::Has(const analyze::CallStep& step) const {
   if (step.kind != EventKind::kEntry && step.kind != EventKind::kExit) return false;
-  if (!step.values.empty()) return true;
-  const std::vector<ValueFormat>& formats = FormatsOf(step);
-  return !formats.empty() && std::ranges::all_of(formats, [](const ValueFormat& format) {
-    return format.kind == ValueFormat::Kind::kStruct;
-  });
+  return !step.values.empty() || tracedata::TakeNoBytes(FormatsOf(step));
 }
 
 void ValueText::Append(std::string& out, const analyze::CallStep& step) {
