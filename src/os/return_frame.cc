@@ -96,17 +96,16 @@ size_t SizeOf(uint64_t features) {
   return end;
 }
 
-// The vector state as a signal frame has it. Without XSAVE it is FXSAVE's.
+// The vector state as a signal frame has it. Empty where there is none, as without XSAVE.
 std::vector<uint8_t> AsInFrame(std::span<const uint8_t> state) {
-  std::vector<uint8_t> out(state.begin(), state.end());
+  if (state.size() < kLegacySize + kHeaderSize) return {};
   uint64_t features = 0;
-  if (state.size() < kLegacySize + kHeaderSize) return out;
   // Here ptrace(2) says what the kernel has switched on.
   std::memcpy(&features, state.data() + kSoftwareBytesOffset, sizeof(features));
   features &= ~kTiles;
   const size_t size = SizeOf(features);
   if (size > state.size()) return {};
-  out.resize(size);
+  std::vector<uint8_t> out(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(size));
   // What is saved of them, in the header.
   uint64_t saved = 0;
   std::memcpy(&saved, out.data() + kLegacySize, sizeof(saved));

@@ -41,7 +41,8 @@ struct ReturnFrame {
 //   at + 8  ucontext: registers, blocked signals; the alternate stack is left as it is
 //   …       vector state, at a multiple of 64
 //
-// A system call that the registers say is to be made again is. `vector_state`: NT_X86_XSTATE.
+// A system call that the registers say is to be made again is. `vector_state`: NT_X86_XSTATE; an
+// empty frame without it, as there is no way back then that keeps vector registers.
 ReturnFrame MakeReturnFrame(const TracedRegisters& registers, uint64_t blocked_signals,
                             std::span<const uint8_t> vector_state, uint64_t restorer);
 

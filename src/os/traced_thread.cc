@@ -306,11 +306,13 @@ LaidFrame LayReturnFrame(uint32_t tid, const SystemCallPlace& place, int memory,
   if (frame.bytes.empty()) return {};
   LaidFrame laid{.at = frame.at, .before = std::vector<uint8_t>(frame.bytes.size())};
   if (pread(memory, laid.before.data(), laid.before.size(), static_cast<off_t>(frame.at)) !=
-          static_cast<ssize_t>(laid.before.size()) ||
-      !WriteAt(memory, frame.at, frame.bytes)) {
+      static_cast<ssize_t>(laid.before.size())) {
     return {};
   }
-  return laid;
+  if (WriteAt(memory, frame.at, frame.bytes)) return laid;
+  // Its first part may stand there by now.
+  (void)WriteAt(memory, frame.at, laid.before);
+  return {};
 }
 
 }  // namespace
@@ -334,19 +336,27 @@ Result<int64_t> TracedThread::SystemCall(const SystemCallPlace& place, int memor
   if (frame.at != 0) call.set_sp(frame.at);
   // From here until they are as before, registers and mask come back through the frame if we are
   // killed: so the mask is changed, and changed back, while the registers lead there.
-  TRY(WriteRegisters(call));
-  TRY(set_mask(~uint64_t{0}));
-  // The first stop is at the entry of the system call. Single steps would do as well, but each
-  // would force a SIGTRAP on a program that may ignore or block it, and change that.
-  TRY(ContinueToSystemCall());
-  TRY(ContinueToSystemCall());
-  TRY_ASSIGN(const TracedRegisters after, ReadRegisters());
-  TRY(set_mask(mask));
+  const auto make = [&]() -> Result<int64_t> {
+    TRY(WriteRegisters(call));
+    TRY(set_mask(~uint64_t{0}));
+    // The first stop is at the entry of the system call. Single steps would do as well, but each
+    // would force a SIGTRAP on a program that may ignore or block it, and change that.
+    TRY(ContinueToSystemCall());
+    TRY(ContinueToSystemCall());
+    TRY_ASSIGN(const TracedRegisters after, ReadRegisters());
+    return after.result();
+  };
+  const Result<int64_t> made = make();
+  const Status unblocked = set_mask(mask);
   // Being let go wakes the thread as a signal would, so that the kernel restarts on its way out
   // what these registers say is to be restarted.
-  TRY(WriteRegisters(before));
-  if (frame.at != 0) (void)WriteAt(memory, frame.at, frame.before);
-  return after.result();
+  const Status restored = WriteRegisters(before);
+  // Whose registers lead there still will need it.
+  if (frame.at != 0 && restored) (void)WriteAt(memory, frame.at, frame.before);
+  if (!made) return made;
+  TRY(unblocked);
+  TRY(restored);
+  return made;
 }
 
 // Most system calls that a stop interrupts are restarted by the kernel. For some it has decided on
