@@ -6,12 +6,12 @@ usage: compare_anonymized.py STACKREEL [FILE...] [--perf PERF] [--swap COPY_RECO
 
 Without FILEs the recordings of $STACKREEL_CORPUS, else of ../shared/corpus beside the repository,
 are taken, those of no more BYTES than asked for, and those whose paths end in a NAME, which must be
-there; it exits 77, which skips a test, where there are none. Each is anonymised, and what comes of it once more, and again into a pipe, and at the higher
-levels; each result must pass `anonymize --verify`. So must those of a copy in the other byte order,
-which COPY_RECORDING makes. Where perf is installed,
-`perf report --sort dso,sym` must show the same samples of the same functions for all of them. An
-address that perf has no symbol for is another one afterwards, and left out here; the verifier compares
-modules and offsets.
+there; it exits 77, which skips a test, where there are none. Each is anonymised, and what comes of it
+once more, and again into a pipe, and at the higher levels; each result must pass
+`anonymize --verify`. So must those of a copy in the other byte order, which COPY_RECORDING makes.
+Where perf is installed, `perf report --sort dso,sym` must show the same samples of the same functions
+for all of them. An address that perf has no symbol for is another one afterwards, and left out here;
+the verifier compares modules and offsets.
 """
 
 import argparse

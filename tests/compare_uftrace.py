@@ -92,6 +92,15 @@ def run(command, **options):
     return subprocess.run(command, capture_output=True, timeout=120, check=False, **options)
 
 
+def may_trace(stackreel, folder):
+    """Whether programs may be traced here: what fails afterwards is a fault. Says why not."""
+    done = run([stackreel, "trace", "-P", "main", "-o", folder / "none", "--", "/bin/true"])
+    refused = re.search(rb"(command cannot|may not) be traced|only x86-64", done.stderr)
+    if refused:
+        print(f"skipped: {done.stderr.decode()}")
+    return not refused
+
+
 def calls(text, with_values=False):
     """The calls of each thread: [(depth, name), …]; names with all that is shown of the call."""
     threads = collections.defaultdict(list)

@@ -11,11 +11,11 @@ Exit code 77 (skipped) where there is no compiler, or nothing can be traced."""
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 
-SKIPPED = 77
+from compare_uftrace import SKIPPED, may_trace, run
+
 BUILDS = [
     ("g++", ["-O0"]),
     ("g++", ["-O2", "-mavx"]),
@@ -26,10 +26,6 @@ BUILDS = [
     # It makes copies of functions for the arguments they are called with.
     ("clang++-19", ["-O2", "-fstandalone-debug", "-mllvm", "-funcspec-max-iters=0"]),
 ]
-
-
-def run(command, **options):
-    return subprocess.run(command, capture_output=True, timeout=120, check=False, **options)
 
 
 def shown(text, names):
@@ -53,13 +49,17 @@ def shown(text, names):
 
 
 def check(stackreel, program, label, folder):
-    expected = run([program]).stdout.decode().splitlines()
+    alone = run([program])
+    if alone.returncode != 0:
+        print(f"{label}: not for this CPU: it ends with {alone.returncode}")
+        return None
+    expected = alone.stdout.decode().splitlines()
     names = {line.split("(")[0] for line in expected}
     trace = folder / "trace"
     done = run([stackreel, "trace", "-a", "-P", ".", "-o", trace, "--", program])
     if done.returncode != 0:
-        print(f"{label}: {done.stderr.decode()}")
-        return None
+        print(f"{label}: trace ends with {done.returncode}: {done.stderr.decode()}")
+        return False
     replay = run([stackreel, "replay", "-f", "none", "--no-comment", "-i", trace]).stdout.decode()
     got = [re.sub(r"0x7ff[0-9a-f]{9}", "STACK", line) for line in shown(replay, names)]
     if got == expected:
@@ -78,6 +78,8 @@ def main():
     source = pathlib.Path(sys.argv[2])
     results = []
     with tempfile.TemporaryDirectory() as temporary:
+        if not may_trace(stackreel, pathlib.Path(temporary)):
+            return SKIPPED
         for compiler, arguments in BUILDS:
             if not shutil.which(compiler):
                 continue
@@ -91,7 +93,7 @@ def main():
                 continue
             results.append(check(stackreel, program, label, folder))
     if not results or all(result is None for result in results):
-        print("skipped: no compiler, or nothing can be traced")
+        print("skipped: no compiler")
         return SKIPPED
     return 0 if all(result is not False for result in results) else 1
 

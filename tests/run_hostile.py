@@ -8,8 +8,8 @@ TOGGLER (tests/toggle_functions.cc) runs a program, patches and unpatches all it
 over, and fails if the program does, if text is not as in the file afterwards, or if a recorded call
 does not add up. The program ends after N toggles, or S seconds if that is sooner. --keep-from:
 shorter calls are not kept, for very many toggles. --traps: traps are put where nothing else can
-be. --matrix: at -O0, -O2 and -O3 with gcc and clang,
-with and without -fcf-protection; else gcc -O2 only. Exit code 77: there is no compiler.
+be. --matrix: at -O0, -O2 and -O3 with gcc and clang, with and without -fcf-protection; else gcc -O2
+only. Exit code 77: there is no compiler, or nothing could be run here.
 """
 import argparse
 import itertools
@@ -68,6 +68,8 @@ def main():
     jobs = [(p, "") for p in programs] + [
         (next(p for p in programs if p.split(".")[0] == name), link) for name, link in EXTRA]
     only = set(filter(None, options.only.split(",")))
+    if unknown := only - {p.split(".")[0] for p in programs}:
+        sys.exit(f"no such programs: {', '.join(sorted(unknown))}")
     failed = skipped = passed = 0
     with tempfile.TemporaryDirectory() as folder:
         for (pair, level, protection), (program, link) in itertools.product(
@@ -125,7 +127,9 @@ def main():
                 print(f"{label}: FAILED with {result.returncode}\n{result.stdout}{result.stderr}")
             sys.stdout.flush()
     print(f"{passed} passed, {skipped} skipped, {failed} failed")
-    return 1 if failed else 0
+    if failed:
+        return 1
+    return 0 if passed else 77
 
 
 if __name__ == "__main__":

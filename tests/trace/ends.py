@@ -41,7 +41,7 @@ def main():
                 label = f"{way}, {threads} thread{'s' * (threads > 1)}"
                 traced = run("trace", "-P", ".", "-o", trace, "--", program, way,
                              *["x"] * (threads - 1))
-                if "may not be traced" in traced.stderr:
+                if re.search("(command cannot|may not) be traced", traced.stderr):
                     print(traced.stderr)
                     return 77
                 check(traced.returncode == code, f"{label}: exit code {traced.returncode}")
