@@ -134,6 +134,22 @@ Status PatchedFunctions::WriteCommonFilters() {
   return {};
 }
 
+Status PatchedFunctions::PublishActions() {
+  actions_changed_ = false;
+  tracedata::ActionSet set = common_actions_;
+  for (const auto& [key, function] : functions_) {
+    if (!function.actions.empty()) set.functions.emplace(function.id, function.actions);
+  }
+  TRY_ASSIGN(const Holding held, Holding::Of(target_));
+  // The plain way in asks for nothing, not even whether tracing is on.
+  if (!set.empty() || filters_.tracing == false) {
+    TRY(rooms_->SetEntering(agent::Entering::kActing));
+    return tracer::PublishActions(target_, agent_, tracedata::EncodeActionTable(set));
+  }
+  TRY(tracer::PublishActions(target_, agent_, {}));
+  return rooms_->SetEntering(agent::Entering::kPlain);
+}
+
 Status PatchedFunctions::UnpatchIdle(PatchCounts& counts) {
   std::vector<size_t> sites;
   for (const auto& [key, function] : functions_) {

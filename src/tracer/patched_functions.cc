@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <set>
 #include <string_view>
 
-#include "tracer/leave_target.h"
+#include "tracer/needed_functions.h"
 #include "tracer/trace_clock.h"
 #include "tracer/unfit_function.h"
 
@@ -17,56 +15,7 @@ namespace {
 
 using tracedata::PatchEvent;
 
-// Functions that walk the stack, and must find true return addresses there.
-constexpr std::array kStackWalkers = std::to_array<std::string_view>(
-    {"_Unwind_RaiseException", "_Unwind_Resume", "_Unwind_Resume_or_Rethrow",
-     "_Unwind_ForcedUnwind", "_Unwind_Backtrace", "backtrace", "longjmp", "_longjmp", "siglongjmp",
-     "__longjmp_chk"});
 constexpr const char* kNeeded = "tracing itself needs it patched";
-constexpr std::string_view kBeginCatch = "__cxa_begin_catch";
-// Behind which what a thread has open cannot be asked for any more.
-constexpr std::array kLastCalls = std::to_array<std::string_view>({"_exit", "_Exit", "abort"});
-constexpr std::array kExecutingCalls =
-    std::to_array<std::string_view>({"execve", "execveat", "fexecve"});
-// Of one module, __cxa_begin_catch and the dynamic linker's among them.
-constexpr size_t kMostNeeded =
-    kStackWalkers.size() + kLastCalls.size() + kExecutingCalls.size() + 2;
-// Who has them.
-constexpr std::array kModulesOfNeeded =
-    std::to_array<std::string_view>({"libgcc_s", "libc", "libstdc++", "libunwind", "libc++abi"});
-
-bool MayHaveNeeded(const TargetModule& module) {
-  if (module.is_program) return true;
-  const size_t slash = module.path.rfind('/');
-  const std::string_view file = std::string_view(module.path).substr(slash + 1);
-  return std::ranges::any_of(kModulesOfNeeded,
-                             [file](std::string_view name) {
-                               return file.starts_with(name) && file.size() > name.size() &&
-                                      (file[name.size()] == '.' || file[name.size()] == '-');
-                             }) ||
-         file.starts_with("ld-musl");
-}
-
-std::optional<agent::StubKind> NeededKind(const ModuleFunction& function) {
-  const auto kind_of = [](std::string_view name) -> std::optional<agent::StubKind> {
-    if (name == kBeginCatch) return agent::StubKind::kAfterCatch;
-    if (std::ranges::find(kStackWalkers, name) != kStackWalkers.end()) {
-      return agent::StubKind::kBeforeUnwind;
-    }
-    if (std::ranges::find(kLastCalls, name) != kLastCalls.end()) {
-      return agent::StubKind::kBeforeEnd;
-    }
-    if (std::ranges::find(kExecutingCalls, name) != kExecutingCalls.end()) {
-      return agent::StubKind::kBeforeExec;
-    }
-    return std::nullopt;
-  };
-  if (const auto kind = kind_of(function.name)) return kind;
-  for (const std::string_view name : function.others) {
-    if (const auto kind = kind_of(name)) return kind;
-  }
-  return std::nullopt;
-}
 
 // Why no trap is put into a module; empty if one may be.
 std::string_view WhyNoTrapsIn(const TargetModule& module, bool use_traps) {
@@ -211,7 +160,7 @@ Status PatchedFunctions::AddNeeded(Wishes& wishes) {
     module.has_needed_planned = true;
     if (!MayHaveNeeded(module) || !ReadCode(module, target_.pid(), executor_)) continue;
     for (const ModuleFunction& function : module.code->functions()) {
-      const auto kind = NeededKind(function);
+      const auto kind = StubNeededAt(function);
       if (!kind) continue;
       TRY_ASSIGN(Function * known, Register(m, function));
       known->is_needed = true;
@@ -268,145 +217,6 @@ std::vector<size_t> PatchedFunctions::SitesOf(const FunctionList& functions) con
     if (at != functions_.end() && at->second.site) sites.push_back(*at->second.site);
   }
   return sites;
-}
-
-Status PatchedFunctions::Log(PatchEvent::Action action, uint32_t function, std::string reason) {
-  return facts_(PatchEvent{.ticks = NowTicks(),
-                           .pid = target_.pid(),
-                           .action = action,
-                           .function = function,
-                           .reason = std::move(reason)});
-}
-
-Status PatchedFunctions::LogPatch(std::span<const size_t> sites, PatchEvent::Action action) {
-  for (const size_t i : sites) {
-    const uint32_t function = sites_.site(i).function;
-    switch (sites_.state(i)) {
-      case patch::SiteState::kPatched:
-      case patch::SiteState::kOriginal:
-        TRY(Log(action, function, ""));
-        break;
-      case patch::SiteState::kDeferred:
-      case patch::SiteState::kAsideLeft:
-        TRY(Log(PatchEvent::Action::kDeferred, function, "a thread is inside"));
-        break;
-      case patch::SiteState::kModified:
-      case patch::SiteState::kStuck:
-      case patch::SiteState::kGone:
-        TRY(Log(PatchEvent::Action::kRefused, function, std::string(ToString(sites_.state(i)))));
-        break;
-    }
-  }
-  return {};
-}
-
-patch::Outcome PatchedFunctions::Switch(patch::Direction direction, std::span<const size_t> sites) {
-  const patch::Process process = process_->process();
-  // One stop for both.
-  std::optional<Holding> held;
-  if (use_traps_ && !sites.empty()) {
-    auto holding = Holding::Of(target_);
-    if (!holding) return {.error = holding.error(), .refused = {}};
-    held.emplace(std::move(*holding));
-  }
-  patch::Outcome outcome = direction == patch::Direction::kPatch
-                               ? sites_.Patch(sites, process, patch::SwitchMode::kStopped)
-                               : sites_.Unpatch(sites, process, patch::SwitchMode::kStopped);
-  if (outcome.refused.empty() || !use_traps_) return outcome;
-  std::vector<size_t> by_trap;
-  for (const auto& [site, refusal] : outcome.refused) by_trap.push_back(site);
-  patch::Outcome rest = SwitchByTrap(direction, by_trap);
-  if (!outcome.error) outcome.error = std::move(rest.error);
-  outcome.refused = std::move(rest.refused);
-  return outcome;
-}
-
-// For sites that are traps, or for a moment need one: the trap protocol. The threads are held all
-// the same; that they may meet a trap counts from when they are let go, be it by our end.
-patch::Outcome PatchedFunctions::SwitchByTrap(patch::Direction direction,
-                                              std::span<const size_t> sites) {
-  const patch::Process process = process_->process();
-  if (direction == patch::Direction::kUnpatch) {
-    return sites_.Unpatch(sites, process, patch::SwitchMode::kTrap);
-  }
-  const auto why_not = WhyNoTraps(target_, agent_);
-  if (!why_not) return {.error = why_not.error(), .refused = {}};
-  if (!*why_not) return sites_.Patch(sites, process, patch::SwitchMode::kTrap);
-  patch::Outcome outcome;
-  for (const size_t site : sites) {
-    outcome.refused.emplace_back(site, patch::Refusal::kTrapBlocked);
-  }
-  return outcome;
-}
-
-Status PatchedFunctions::WatchTraps() {
-  std::vector<size_t> traps;
-  for (size_t i = 0; i < sites_.size(); ++i) {
-    if (sites_.site(i).kind != patch::SiteKind::kTrap) continue;
-    if (sites_.state(i) == patch::SiteState::kPatched) traps.push_back(i);
-  }
-  if (traps.empty()) return {};
-  TRY_ASSIGN(const Holding held, Holding::Of(target_));
-  TRY_ASSIGN(const auto why_not, process_->traps().WhyNotReliable());
-  if (!why_not) return {};
-  PatchCounts counts;
-  Take(Switch(patch::Direction::kUnpatch, traps), counts);
-  for (const size_t i : traps) {
-    FunctionOf(i).refused = *why_not;
-    TRY(Log(PatchEvent::Action::kRefused, sites_.site(i).function, *why_not));
-  }
-  return counts.error.empty() ? Status() : Fail(ErrorKind::kIo, counts.error);
-}
-
-void PatchedFunctions::Take(const patch::Outcome& outcome, PatchCounts& counts) {
-  if (outcome.error && counts.error.empty()) counts.error = outcome.error->ToString();
-  for (const auto& [site, refusal] : outcome.refused) {
-    FunctionOf(site).refused = std::string(ToString(refusal));
-  }
-}
-
-Status PatchedFunctions::Unpatch(const FunctionList& functions, PatchCounts& counts) {
-  std::vector<size_t> sites = SitesOf(functions);
-  std::erase_if(sites, [this](size_t i) {
-    return sites_.state(i) == patch::SiteState::kOriginal || FunctionOf(i).is_needed;
-  });
-  // What acts stays patched, but is not recorded.
-  counts.unpatched +=
-      static_cast<size_t>(std::erase_if(sites, [this](size_t i) { return Acts(FunctionOf(i)); }));
-  return UnpatchSites(std::move(sites), counts);
-}
-
-Status PatchedFunctions::UnpatchSites(std::vector<size_t> sites, PatchCounts& counts) {
-  if (sites.empty()) return {};
-  Take(Switch(patch::Direction::kUnpatch, sites), counts);
-  TRY(LogPatch(sites, PatchEvent::Action::kUnpatched));
-  for (const size_t i : sites) {
-    counts.unpatched += sites_.state(i) == patch::SiteState::kOriginal ? 1 : 0;
-  }
-  return {};
-}
-
-// Of what was asked for, all there is to say of each.
-void PatchedFunctions::CountPatched(std::span<Function* const> wanted, PatchCounts& counts) const {
-  std::map<std::string, size_t> refused;
-  for (const Function* function : wanted) {
-    if (!function->refused.empty()) {
-      ++refused[function->refused];
-      continue;
-    }
-    if (!function->site) continue;
-    const patch::SiteState state = sites_.state(*function->site);
-    if (state == patch::SiteState::kPatched) {
-      ++counts.patched;
-    } else if (state == patch::SiteState::kDeferred) {
-      ++counts.deferred;
-    } else {
-      ++refused[std::string(ToString(state))];
-    }
-  }
-  counts.refused.assign(refused.begin(), refused.end());
-  std::ranges::stable_sort(counts.refused, std::ranges::greater(),
-                           [](const auto& entry) { return entry.second; });
 }
 
 // What can be said of each function before its site is switched.
@@ -524,102 +334,6 @@ Result<PatchCounts> PatchedFunctions::ApplyChosen(std::span<const PatternChoice>
     TRY(Patch(choices.patch, For::kRecording, counts));
   }
   if (counts.error.empty()) fresh_.clear();
-  return counts;
-}
-
-Result<PatchCounts> PatchedFunctions::Retry() {
-  PatchCounts counts;
-  std::vector<size_t> deferred;
-  for (size_t i = 0; i < sites_.size(); ++i) {
-    if (sites_.state(i) == patch::SiteState::kDeferred) deferred.push_back(i);
-  }
-  if (deferred.empty() && sites_.Count(patch::SiteState::kAsideLeft) == 0 &&
-      sites_.Count(patch::SiteState::kStuck) == 0) {
-    return counts;
-  }
-  Take(Switch(patch::Direction::kPatch, deferred), counts);
-  Take(sites_.Retry(process_->process(), patch::SwitchMode::kStopped), counts);
-  TRY(LogPatch(deferred, PatchEvent::Action::kPatched));
-  for (const size_t i : deferred) {
-    counts.patched += sites_.state(i) == patch::SiteState::kPatched ? 1 : 0;
-    counts.deferred += sites_.state(i) == patch::SiteState::kDeferred ? 1 : 0;
-  }
-  return counts;
-}
-
-Result<PatchCounts> PatchedFunctions::UnpatchAll(Which which) {
-  PatchCounts counts;
-  std::vector<size_t> sites;
-  for (size_t i = 0; i < sites_.size(); ++i) {
-    if (RecordsCalls(sites_.site(i)) != (which == Which::kRecording)) continue;
-    const patch::SiteState state = sites_.state(i);
-    if (state != patch::SiteState::kOriginal && state != patch::SiteState::kGone) {
-      sites.push_back(i);
-    }
-  }
-  Take(Switch(patch::Direction::kUnpatch, sites), counts);
-  TRY(LogPatch(sites, PatchEvent::Action::kDetached));
-  for (const size_t i : sites) {
-    counts.unpatched += sites_.state(i) == patch::SiteState::kOriginal ? 1 : 0;
-  }
-  return counts;
-}
-
-Status PatchedFunctions::PublishActions() {
-  actions_changed_ = false;
-  tracedata::ActionSet set = common_actions_;
-  for (const auto& [key, function] : functions_) {
-    if (!function.actions.empty()) set.functions.emplace(function.id, function.actions);
-  }
-  TRY_ASSIGN(const Holding held, Holding::Of(target_));
-  // The plain way in asks for nothing, not even whether tracing is on.
-  if (!set.empty() || filters_.tracing == false) {
-    TRY(rooms_->SetEntering(agent::Entering::kActing));
-    return tracer::PublishActions(target_, agent_, tracedata::EncodeActionTable(set));
-  }
-  TRY(tracer::PublishActions(target_, agent_, {}));
-  return rooms_->SetEntering(agent::Entering::kPlain);
-}
-
-size_t PatchedFunctions::CountModified() const {
-  size_t modified = 0;
-  for (size_t i = 0; i < sites_.size(); ++i) {
-    const patch::Site& site = sites_.site(i);
-    std::vector<uint8_t> memory(site.original.length);
-    const patch::SiteState state = sites_.state(i);
-    if (state == patch::SiteState::kGone || state == patch::SiteState::kModified) continue;
-    if (!target_.Read(site.begin(), memory)) continue;  // its module is gone
-    modified += std::ranges::equal(memory, site.original.view()) ? 0 : 1;
-  }
-  return modified;
-}
-
-size_t PatchedFunctions::CountForeign() const {
-  size_t foreign = 0;
-  for (size_t i = 0; i < sites_.size(); ++i) {
-    const patch::Site& site = sites_.site(i);
-    std::vector<uint8_t> memory(site.original.length);
-    if (sites_.state(i) == patch::SiteState::kGone) continue;
-    if (!target_.Read(site.begin(), memory)) continue;
-    foreign += patch::Assess(site, memory) == patch::MemoryForm::kForeign ? 1 : 0;
-  }
-  return foreign;
-}
-
-SiteCounts PatchedFunctions::Count() const {
-  SiteCounts counts;
-  for (const auto& [key, function] : functions_) {
-    if (!function.named) continue;
-    ++counts.functions;
-    if (!function.refused.empty()) ++counts.refused[function.refused];
-  }
-  for (size_t i = 0; i < sites_.size(); ++i) {
-    if (FunctionOf(i).is_needed) continue;
-    const patch::SiteState state = sites_.state(i);
-    ++counts.by_state[std::string(ToString(state))];
-    if (state != patch::SiteState::kPatched) continue;
-    ++counts.by_kind[std::string(x86::NameOf(sites_.site(i).kind))];
-  }
   return counts;
 }
 

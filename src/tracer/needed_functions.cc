@@ -1,0 +1,71 @@
+#include "tracer/needed_functions.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace stackreel::tracer {
+
+namespace {
+
+using agent::StubKind;
+
+struct NeededName {
+  std::string_view name;
+  StubKind stub;
+};
+constexpr auto kNeeded = std::to_array<NeededName>({
+    // They walk the stack, and must find true return addresses there.
+    {"_Unwind_RaiseException", StubKind::kBeforeUnwind},
+    {"_Unwind_Resume", StubKind::kBeforeUnwind},
+    {"_Unwind_Resume_or_Rethrow", StubKind::kBeforeUnwind},
+    {"_Unwind_ForcedUnwind", StubKind::kBeforeUnwind},
+    {"_Unwind_Backtrace", StubKind::kBeforeUnwind},
+    {"backtrace", StubKind::kBeforeUnwind},
+    {"longjmp", StubKind::kBeforeUnwind},
+    {"_longjmp", StubKind::kBeforeUnwind},
+    {"siglongjmp", StubKind::kBeforeUnwind},
+    {"__longjmp_chk", StubKind::kBeforeUnwind},
+    {"__cxa_begin_catch", StubKind::kAfterCatch},
+    // Behind them what a thread has open cannot be asked for any more.
+    {"_exit", StubKind::kBeforeEnd},
+    {"_Exit", StubKind::kBeforeEnd},
+    {"abort", StubKind::kBeforeEnd},
+    {"execve", StubKind::kBeforeExec},
+    {"execveat", StubKind::kBeforeExec},
+    {"fexecve", StubKind::kBeforeExec},
+});
+static_assert(kNeeded.size() + 1 == kMostNeeded);
+
+// Who has them.
+constexpr std::array kModulesOfNeeded =
+    std::to_array<std::string_view>({"libgcc_s", "libc", "libstdc++", "libunwind", "libc++abi"});
+
+std::optional<StubKind> StubNeededAt(std::string_view name) {
+  const auto* const at = std::ranges::find(kNeeded, name, &NeededName::name);
+  return at != kNeeded.end() ? std::optional(at->stub) : std::nullopt;
+}
+
+}  // namespace
+
+bool MayHaveNeeded(const TargetModule& module) {
+  if (module.is_program) return true;
+  const size_t slash = module.path.rfind('/');
+  const std::string_view file = std::string_view(module.path).substr(slash + 1);
+  return std::ranges::any_of(kModulesOfNeeded,
+                             [file](std::string_view name) {
+                               return file.starts_with(name) && file.size() > name.size() &&
+                                      (file[name.size()] == '.' || file[name.size()] == '-');
+                             }) ||
+         file.starts_with("ld-musl");
+}
+
+std::optional<agent::StubKind> StubNeededAt(const ModuleFunction& function) {
+  if (const auto stub = StubNeededAt(function.name)) return stub;
+  for (const std::string_view name : function.others) {
+    if (const auto stub = StubNeededAt(name)) return stub;
+  }
+  return std::nullopt;
+}
+
+}  // namespace stackreel::tracer
