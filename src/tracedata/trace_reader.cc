@@ -302,10 +302,16 @@ class ChunkCalls : public ThreadCalls {
   void AddGap(const ChunkPlace& place) {
     if (place.sequence > next_sequence_) {
       trace_.counts().Add("tracedata.dropped_chunks", place.sequence - next_sequence_);
-      const auto reason = static_cast<uint32_t>(LossReason::kNoSpace);
-      events_.push_back({std::max(last_, place.base), EventHead(EventKind::kLost, reason), 0});
+      AddLoss(place);
     }
     next_sequence_ = uint64_t{place.sequence} + 1;
+  }
+
+  // Of calls before or in a chunk. None of its events comes before that, whatever times it has.
+  void AddLoss(const ChunkPlace& place) {
+    last_ = std::max(last_, place.base);
+    events_.push_back(
+        {last_, EventHead(EventKind::kLost, static_cast<uint32_t>(LossReason::kNoSpace)), 0});
   }
 
   Status AddChunk(const ChunkPlace& place) {
@@ -323,8 +329,7 @@ class ChunkCalls : public ThreadCalls {
       trace_.counts().Add("tracedata.damaged_bytes", place.stored);
       trace_.AddDamage(fmt::format("{}: offset {:#x}: a chunk of {} bytes is damaged",
                                    trace_.calls().name(), place.offset, place.stored));
-      const auto reason = static_cast<uint32_t>(LossReason::kNoSpace);
-      events_.push_back({std::max(last_, place.base), EventHead(EventKind::kLost, reason), 0});
+      AddLoss(place);
       return {};
     }
     bytes_ = *bytes;

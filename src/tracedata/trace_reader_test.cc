@@ -242,6 +242,20 @@ TEST(TraceReader, TimesNeverGoBack) {
   EXPECT_EQ((*source)->counters().Get("tracedata.out_of_order"), 2u);
 }
 
+TEST(TraceReader, TimesDoNotGoBackBehindALoss) {
+  FakeTrace trace;
+  auto writer = TraceWriter::Begin(trace.calls, trace.facts, 0);
+  ByteWriter words(Endian::kLittle);
+  for (const uint32_t word :
+       {EventHead(EventKind::kBase, 0), 100u, 0u, EventHead(EventKind::kCall, 1), 10u, 10u}) {
+    words.U32(word);
+  }
+  (void)writer->Add(TraceChunk{.thread = 0, .sequence = 2, .base = 500, .words = words.view()});
+  auto source = trace.Open();
+  EXPECT_EQ(TextOf(ReadRun(**source, 0)), "!3@500 +1@500 -1@500 ");
+  EXPECT_EQ((*source)->counters().Get("tracedata.out_of_order"), 2u);
+}
+
 TEST(TraceReader, AThreadToldAgainHasItsLastName) {
   FakeTrace trace;
   auto writer = TraceWriter::Begin(trace.calls, trace.facts, 0);
