@@ -4,9 +4,13 @@
 #include <fnmatch.h>
 #include <regex.h>
 
+#include <algorithm>
 #include <array>
+#include <charconv>
+#include <numeric>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "symbolize/symbol_table.h"
 #include "symbolize/symbol_version.h"
@@ -28,10 +32,80 @@ std::string_view LastPart(std::string_view path) {
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
+// regcomp() descends into each parenthesis and writes each repetition out: it would run out of
+// stack or memory if it were given any expression.
+constexpr size_t kLongestRegex = 2000;
+constexpr uint64_t kLargestRegex = 10'000;  // with its repetitions written out
+
+// 3 of "2,3}…": the larger of the numbers of a repetition, of which either can be left out.
+uint64_t LargestCount(std::string_view text) {
+  const char* const end = text.data() + text.size();
+  uint64_t largest = 0;
+  for (const char* at = text.data();; ++at) {
+    uint64_t count = 0;
+    const auto [behind, code] = std::from_chars(at, end, count);
+    if (code == std::errc::result_out_of_range) return kLargestRegex;
+    largest = std::max(largest, std::min(count, kLargestRegex));
+    at = behind;
+    if (at == end || *at != ',') return largest;
+  }
+}
+
+// What stands behind "[abc]" in `text`, which begins with its bracket. Inside are no escapes.
+std::string_view BehindBrackets(std::string_view text) {
+  size_t i = text.starts_with("[^") ? 2 : 1;
+  for (const size_t first = i; i < text.size() && (text[i] != ']' || i == first); ++i) {
+    const char kind = i + 1 < text.size() && text[i] == '[' ? text[i + 1] : '\0';
+    if (kind != ':' && kind != '.' && kind != '=') continue;
+    const size_t close = text.find(std::string{kind, ']'}, i + 2);  // of [:alpha:]
+    if (close == std::string_view::npos) return {};
+    i = close + 1;
+  }
+  return text.substr(std::min(i + 1, text.size()));
+}
+
+// How many signs a regular expression has with its repetitions written out, or somewhat more.
+// Brackets are one.
+uint64_t SizeWrittenOut(std::string_view text) {
+  std::vector<uint64_t> outer;  // for each open parenthesis what stands before it
+  uint64_t size = 0;            // since the innermost open parenthesis
+  uint64_t last = 0;            // of that, what a repetition would repeat
+  while (!text.empty() && size <= kLargestRegex) {
+    const char sign = text.front();
+    const size_t length = sign == '['    ? text.size() - BehindBrackets(text).size()
+                          : sign == '\\' ? std::min<size_t>(2, text.size())
+                                         : 1;
+    text.remove_prefix(length);
+    if (sign == '(') {
+      outer.push_back(size);
+      size = last = 0;
+    } else if (sign == ')' && !outer.empty()) {
+      last = size + 1;
+      size = outer.back() + last;
+      outer.pop_back();
+    } else if (sign == '+' || sign == '{') {
+      const uint64_t more = last * (sign == '+' ? 1 : LargestCount(text)) + 1;
+      size += more;
+      last += more;
+    } else {
+      if (sign != '*' && sign != '?') last = 1;
+      ++size;
+    }
+  }
+  return std::accumulate(outer.begin(), outer.end(), size);
+}
+
 // A compiled POSIX extended regular expression.
 class Regex {
  public:
   static Result<std::unique_ptr<Regex>> Compile(const std::string& text) {
+    if (text.size() > kLongestRegex || SizeWrittenOut(text) > kLargestRegex) {
+      return Fail(Error(ErrorKind::kUsage,
+                        fmt::format("pattern '{}' is too large a regular expression", text))
+                      .WithCure(fmt::format("it may have {} signs, and {} with its repetitions "
+                                            "written out; several patterns can be given",
+                                            kLongestRegex, kLargestRegex)));
+    }
     auto regex = std::make_unique<Regex>();
     const int error = regcomp(&regex->compiled_, text.c_str(), REG_EXTENDED | REG_NOSUB);
     if (error == 0) {

@@ -17,7 +17,8 @@ namespace stackreel::tracer {
 // Without it the pattern is for the program itself.
 class FunctionPattern {
  public:
-  // kUsage: a regular expression with a fault, which is named.
+  // kUsage: a regular expression with a fault, which is named, or one so large that regcomp(3)
+  // could run out of stack or memory.
   static Result<FunctionPattern> Parse(std::string_view text);
 
   [[nodiscard]] const std::string& text() const;

@@ -93,5 +93,26 @@ TEST(FunctionPattern, RefusesWhatMeansNothing) {
   }
 }
 
+// regcomp() would run out of stack at the first, out of memory at the others.
+TEST(FunctionPattern, RefusesRegularExpressionsThatAreTooLarge) {
+  std::string nested = "a";
+  for (int i = 0; i < 20; ++i) nested = "(" + nested + "+)+";
+  for (const std::string& text :
+       {"^" + std::string(100'000, '('), "^" + nested, std::string("^((a{255}){255}){255}"),
+        std::string("^((a{,255}){2,255}){255,}"), std::string("^a{99999999999999999999}"),
+        std::string("^((([)]aaaa){1000}){1000}){1000}"), std::string("^([]()]a){30000}"),
+        std::string("^([[:alpha:])]aaaa){9000}"), std::string("^(\\)aaaa){9000}")}) {
+    const auto pattern = FunctionPattern::Parse(text);
+    ASSERT_FALSE(pattern.has_value()) << text;
+    EXPECT_EQ(pattern.error().kind, ErrorKind::kUsage);
+    EXPECT_THAT(pattern.error().message, testing::HasSubstr("is too large a regular expression"));
+  }
+  EXPECT_TRUE(Pattern("^(a{255}){30}").MatchesName(std::string(255 * 30, 'a')));
+  EXPECT_TRUE(Pattern("^([)]aaaa){2}[[:alpha:])]").MatchesName(")aaaa)aaaab"));
+  std::string plain;  // repetitions beside each other are no more than their sum
+  for (int i = 0; i < 100; ++i) plain += "a+";
+  EXPECT_TRUE(Pattern(plain).MatchesName(std::string(100, 'a')));
+}
+
 }  // namespace
 }  // namespace stackreel::tracer
