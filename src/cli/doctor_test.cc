@@ -94,6 +94,7 @@ TEST(DoctorTest, ACounterThatTheKernelTrustsWillDo) {
   const Check& check = Find(checks, "trace: clock (invariant TSC)");
   EXPECT_EQ(check.state, CheckState::kLimited);
   EXPECT_EQ(check.found, "no: the kernel keeps its time by hpet");
+  EXPECT_THAT(check.effect, ::testing::HasSubstr("from the kernel"));
 }
 
 TEST(DoctorTest, OtherMachinesCannotRecord) {

@@ -74,7 +74,7 @@ Check CheckClock(const os::TracingAbilities& tracing) {
         fmt::format("no: the kernel keeps its time by {}", tracing.counter.kernel_clock.empty()
                                                                ? "another clock"
                                                                : tracing.counter.kernel_clock),
-        "times of traced calls may be wrong where CPUs change their frequency or sleep");
+        "trace takes times from the kernel, by a system call each, which makes calls slower");
   check.cures = {"in a virtual machine: let its host pass the invariant TSC through (invtsc)"};
   return check;
 }
