@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <iterator>
 
@@ -73,13 +74,7 @@ void AppendFloat(std::string& out, ByteView bytes) {
       return;
     }
     const int exponent = static_cast<int>(top & kSpecial) - 16383 - 63;
-    double value = static_cast<double>(fraction);
-    // By repeated squaring, since nothing here has ldexp's range at hand.
-    double factor = exponent < 0 ? 0.5 : 2.0;
-    for (uint32_t n = static_cast<uint32_t>(exponent < 0 ? -exponent : exponent); n != 0; n >>= 1) {
-      if ((n & 1) != 0) value *= factor;
-      factor *= factor;
-    }
+    double value = std::ldexp(static_cast<double>(fraction), exponent);
     if ((top & 0x8000) != 0) value = -value;
     fmt::format_to(std::back_inserter(out), "{}", value);
   }

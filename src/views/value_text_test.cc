@@ -147,12 +147,18 @@ TEST_F(ValueTextTest, FunctionsHaveNames) {
   EXPECT_EQ(Text<uint64_t>(Kind::kPointer, 0x5100), "0x5100");
 }
 
-TEST_F(ValueTextTest, LongDoublesThatAreNoNumbers) {
+TEST_F(ValueTextTest, LongDoubles) {
   const auto text = [this](uint64_t fraction, uint64_t exponent) {
     const std::array<uint64_t, 2> words = {fraction, exponent};
     return Text<std::array<uint64_t, 2>>(Kind::kFloat, words);
   };
   EXPECT_EQ(text(uint64_t{1} << 63, 0x3fff), "1");
+  EXPECT_EQ(text(uint64_t{5} << 61, 0xc000), "-2.5");
+  // The least and the greatest that a double holds, and what is beyond them.
+  EXPECT_EQ(text(uint64_t{1} << 63, 0x3fff - 1074), "5e-324");
+  EXPECT_EQ(text(UINT64_MAX << 11, 0x3fff + 1023), "1.7976931348623157e+308");
+  EXPECT_EQ(text(uint64_t{1} << 63, 0x3fff - 5000), "0");
+  EXPECT_EQ(text(uint64_t{1} << 63, 0x3fff + 5000), "inf");
   EXPECT_EQ(text(uint64_t{1} << 63, 0xffff), "-inf");
   EXPECT_EQ(text(uint64_t{3} << 62, 0xffff), "nan");
   EXPECT_EQ(text(0, ValueFormat::kNoFloatExponent), "?");
