@@ -45,9 +45,18 @@ bool AllKnown(const FeatureBitmap& bits) {
   return true;
 }
 
+bool HasOurs(const FeatureBitmap& bits) {
+  for (auto feature = static_cast<uint32_t>(Feature::kStackreelPacMask);
+       feature <= static_cast<uint32_t>(Feature::kStackreelAnonymized); ++feature) {
+    if (Has(bits, feature)) return true;
+  }
+  return false;
+}
+
 // The bitmap is an array of the writer's `unsigned long`. On a big-endian machine of 32 bits the
 // halves of each u64 lie the other way round than on one of 64 bits, and nothing says which it was.
-// HOSTNAME, which perf always writes, tells; without it, the reading that makes sense.
+// HOSTNAME, which perf always writes, tells, and so do our features, which are written in words of
+// 64 bits; without them, the reading that makes sense.
 FeatureBitmap ParseFeatureBits(ByteView bytes, Endian endian) {
   FeatureBitmap wide = {};
   FeatureBitmap narrow = {};
@@ -58,7 +67,7 @@ FeatureBitmap ParseFeatureBits(ByteView bytes, Endian endian) {
                 uint64_t{LoadUnaligned<uint32_t>(word + 4, endian)} << 32;
   }
   constexpr auto kHostname = static_cast<uint32_t>(Feature::kHostname);
-  if (endian == Endian::kLittle || Has(wide, kHostname)) return wide;
+  if (endian == Endian::kLittle || Has(wide, kHostname) || HasOurs(wide)) return wide;
   if (Has(narrow, kHostname)) return narrow;
   if (AllKnown(wide)) return wide;
   if (AllKnown(narrow)) return narrow;

@@ -65,6 +65,12 @@ TEST(HeaderTest, GuessesTheWordOfABigEndianBitmap) {
   EXPECT_THAT(ParseHeader(BigEndianHeader({0, 0, 0, 0, 0, 0, 0x10, 0}))->FeatureList(),
               ElementsAre(12));
   EXPECT_THAT(ParseHeader(BigEndianHeader({0, 0, 0x10, 0}))->FeatureList(), ElementsAre(12));
+  // Ours is 203. Of what nobody knows, 35 would be HOSTNAME in words of 32 bits.
+  std::vector<uint8_t> ours(32);
+  ours[3] = 0x08;
+  ours[8 + 3] = 0x10;
+  ours[24 + 6] = 0x08;
+  EXPECT_THAT(ParseHeader(BigEndianHeader(ours))->FeatureList(), ElementsAre(35, 100, 203));
   // No reading makes sense: perf takes BUILD_ID alone.
   EXPECT_THAT(ParseHeader(BigEndianHeader({0x80, 0, 0, 0, 0x80, 0, 0, 0}))->FeatureList(),
               ElementsAre(2));
