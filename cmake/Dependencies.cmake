@@ -22,8 +22,8 @@ set_target_properties(libiberty PROPERTIES IMPORTED_LOCATION ${LIBIBERTY_LIBRARY
 if(STACKREEL_STATIC_LIBRARIES)
   # Finding and binding what lies in shared libraries takes as long as all else at the start. fmt's
   # package has no static library (Folder.cmake takes its headers alone), and its shared one would
-  # bring libstdc++'s with it.
-  foreach(name IN ITEMS deflate zstd sodium)
+  # bring libstdc++'s with it. Zydis has none either, and stays shared.
+  foreach(name IN ITEMS deflate zstd sodium xxhash)
     find_library(STACKREEL_LIB${name} lib${name}.a)
     if(STACKREEL_LIB${name})
       set_target_properties(PkgConfig::${name} PROPERTIES

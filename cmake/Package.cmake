@@ -21,11 +21,24 @@ install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR}
 set(CPACK_PACKAGE_NAME stackreel)
 set(CPACK_PACKAGE_VENDOR "The Stackreel authors")
 set(CPACK_PACKAGE_CONTACT "The Stackreel authors <stackreel@stackreel.invalid>")
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_PACKAGE_DESCRIPTION
+"Records a program, a process or a machine, unwinds with DWARF call-frame
+information while it records, and writes a perf.data that perf reads too.
+Shows recordings as text, JSON, folded stacks and flame graphs, and makes
+them anonymous, so that they can be given away.
+.
+Traces the calls of chosen functions, also of programs that run already, by
+patching their code; reads and writes uftrace's recordings.")
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_GENERATOR DEB)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/DebianPolicy.cmake)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+# A revision, as of every package whose project is not Debian's own.
+set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+# Loaded when it is asked for: DEBUGINFOD_URLS.
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libdebuginfod1")
 include(CPack)
