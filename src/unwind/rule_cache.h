@@ -32,10 +32,8 @@ class RuleCache {
   // executable memory.
   template <class Make>
   const Rule& Find(uint64_t pc, bool exact, Counts& counts, Make make) {
-    const PcCache::Entry& entry = cache_.At(pc);
-    if (entry.pc == pc && entry.tag == (tag_ | static_cast<uint32_t>(exact))) {
-      return rules_[entry.rule];
-    }
+    const PcCache::Entry* entry = cache_.Find(pc, tag_ | static_cast<uint32_t>(exact));
+    if (entry != nullptr) return rules_[entry->rule];
     return rules_[Miss(pc, exact, counts, make)];
   }
 
@@ -49,21 +47,16 @@ class RuleCache {
     }
     const UnwindMapping* mapping = last_mapping_;
     const uint32_t tag = tag_ | static_cast<uint32_t>(exact);
-    PcCache::Entry& entry = cache_.At(pc);
-    PcCache::Origin& known_origin = cache_.OriginAt(pc);
     PcCache::Origin origin;
     if (mapping != nullptr && mapping->module != nullptr) {
       origin = {mapping->module->serial(), mapping->bias};
-      const bool holds_still = entry.tag != 0 && ((entry.tag ^ tag) & 1) == 0 && entry.pc == pc &&
-                               known_origin == origin;
-      if (holds_still) {
-        entry.tag = tag;
-        return entry.rule;
+      if (const auto* known = cache_.TakeOver(pc, tag, origin); known != nullptr) {
+        return known->rule;
       }
     }
-    known_origin = origin;
-    entry = {pc, tag, rules_.Intern(make(mapping))};
-    return entry.rule;
+    const uint32_t rule = rules_.Intern(make(mapping));
+    cache_.Insert({pc, tag, rule}, origin);
+    return rule;
   }
 
   PcCache cache_;
