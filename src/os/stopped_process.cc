@@ -238,7 +238,8 @@ Status StoppedProcess::Describe() {
         out.may_restart = true;
       }
     } else {
-      TRY_ASSIGN(const TracedRegisters registers, thread.ReadRegisters());
+      TRY_ASSIGN(TracedRegisters registers, thread.ReadRegisters());
+      TRY(thread.LeaveRestartableSequence(memory_.get(), registers));
       out.instruction_pointer = Avma(registers.ip());
       out.stack_pointer = Avma(registers.sp());
       out.thread_pointer = Avma(registers.thread_pointer());

@@ -30,7 +30,8 @@ namespace stackreel::os {
 //   EINTR (epoll_wait(2), sigtimedwait(2), semop(2), sockets with a time-out …; signal(7) lists
 //   them), unless a signal awaits the thread. Its time-out begins anew too: nobody wakes early.
 //   Sleeps that the kernel restarts by itself (nanosleep(2), futex(2), poll(2)) end in time;
-// * a process that was stopped (SIGSTOP, Ctrl-Z) stays so.
+// * a process that was stopped (SIGSTOP, Ctrl-Z) stays so;
+// * a restartable sequence (rseq(2)) that the stop has cut off begins anew.
 //
 // If this process dies while it holds another, the kernel lets that one go on.
 //

@@ -14,6 +14,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#if __has_include(<sys/rseq.h>)
+#include <sys/rseq.h>
+#endif
 
 #include <array>
 #include <atomic>
@@ -425,6 +428,49 @@ TEST(StoppedProcess, LeavesAStoppedProcessStopped) {
   program.shared().leave = true;
   EXPECT_EQ(program.Wait(), 0);
 }
+
+#if __has_include(<sys/rseq.h>)
+// Waits for `leave` in a restartable sequence, in which it says that it is ready. False if that
+// goes on when it is set; it has to begin anew.
+bool BeginsAnew(const std::atomic<bool>& leave, std::atomic<bool>& ready) {
+  auto* const area = reinterpret_cast<struct rseq*>(static_cast<char*>(__builtin_thread_pointer()) +
+                                                    __rseq_offset);
+  int anew = 0;
+  asm volatile(
+      ".pushsection .data.rel, \"aw\"\n"
+      ".balign 32\n"
+      "1: .long 0, 0\n"
+      ".quad 2f, 3f - 2f, 4f\n"
+      ".popsection\n"
+      "5: lea 1b(%%rip), %%rax\n"
+      "mov %%rax, %[sequence]\n"
+      "2: cmpb $0, %[leave]\n"
+      "jne 7f\n"
+      "movb $1, %[ready]\n"
+      "8: cmpb $0, %[leave]\n"
+      "je 8b\n"
+      "3: jmp 6f\n"
+      ".long %c[signature]\n"
+      "4: jmp 5b\n"
+      "7: movl $1, %[anew]\n"
+      "6: movq $0, %[sequence]\n"
+      : [sequence] "+m"(area->rseq_cs), [anew] "+r"(anew), [ready] "+m"(ready)
+      : [leave] "m"(leave), [signature] "i"(RSEQ_SIG)
+      : "rax", "cc", "memory");
+  return anew != 0;
+}
+
+TEST(StoppedProcess, LetsARestartableSequenceBeginAnew) {
+  if (__rseq_size == 0) GTEST_SKIP() << "the C library has asked the kernel for none";
+  Program program([](Shared& shared) { return BeginsAnew(shared.leave, shared.ready) ? 0 : 1; });
+  {
+    const auto stopped = StopOrDie(program.pid());
+    ASSERT_TRUE(stopped->SystemCall(SYS_getpid, {}));
+    program.shared().leave = true;
+  }
+  EXPECT_EQ(program.Wait(), 0);
+}
+#endif
 
 TEST(StoppedProcess, TellsWhyNot) {
   const auto nobody = StoppedProcess::Stop(4'000'000, kPatience);

@@ -281,6 +281,10 @@ struct LaidFrame {
   std::vector<uint8_t> before;
 };
 
+template <typename T>
+bool ReadAt(int memory, uint64_t at, T& out) {
+  return pread(memory, &out, sizeof(out), static_cast<off_t>(at)) == sizeof(out);
+}
 bool WriteAt(int memory, uint64_t at, std::span<const uint8_t> bytes) {
   return pwrite(memory, bytes.data(), bytes.size(), static_cast<off_t>(at)) ==
          static_cast<ssize_t>(bytes.size());
@@ -316,6 +320,40 @@ LaidFrame LayReturnFrame(uint32_t tid, const SystemCallPlace& place, int memory,
 }
 
 }  // namespace
+
+Status TracedThread::LeaveRestartableSequence(int memory, TracedRegisters& registers) const {
+  // PTRACE_GET_RSEQ_CONFIGURATION and its struct, of linux/ptrace.h since Linux 5.13; before that
+  // nobody can know.
+  constexpr int kGetArea = 0x420f;
+  struct Area {
+    uint64_t at;
+    uint32_t size, signature, flags, padding;
+  };
+  // struct rseq_cs of linux/rseq.h, and where struct rseq has its address.
+  struct Sequence {
+    uint32_t version, flags;
+    uint64_t start, size, abort;
+  };
+  constexpr uint64_t kSequenceOffset = 8;
+  Area area = {};
+  if (Ptrace(kGetArea, tid_, sizeof(area), reinterpret_cast<uint64_t>(&area)) < 0 || area.at == 0) {
+    return {};
+  }
+  uint64_t at = 0;
+  Sequence sequence = {};
+  if (!ReadAt(memory, area.at + kSequenceOffset, at) || at == 0 || !ReadAt(memory, at, sequence) ||
+      registers.ip() - sequence.start >= sequence.size) {
+    return {};
+  }
+  // What the kernel would end the program for is left to the kernel.
+  uint32_t signature = 0;
+  if (!ReadAt(memory, sequence.abort - sizeof(signature), signature) ||
+      signature != area.signature || sequence.abort - sequence.start < sequence.size) {
+    return {};
+  }
+  registers.set_ip(sequence.abort);
+  return WriteRegisters(registers);
+}
 
 Result<int64_t> TracedThread::SystemCall(const SystemCallPlace& place, int memory, int64_t number,
                                          const std::array<uint64_t, 6>& arguments) {

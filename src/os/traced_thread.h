@@ -72,6 +72,11 @@ class TracedThread {
   Result<TracedRegisters> ReadRegisters() const;
   Status WriteRegisters(const TracedRegisters& registers) const;
 
+  // Has it leave the restartable sequence that it is in (rseq(2)), for where that says it begins
+  // anew: the stop has cut it off, and the kernel sees to that only if it finds the thread there
+  // when it goes on. `registers`: its own. `memory` is /proc/PID/mem.
+  Status LeaveRestartableSequence(int memory, TracedRegisters& registers) const;
+
   // Makes a system call in it, which must not stop at a signal, at `place`; gives what the kernel
   // returned. All its signals are blocked meanwhile. `memory` is /proc/PID/mem: below the thread's
   // stack stands meanwhile what brings it back if we are killed, where there is room for that.
