@@ -44,6 +44,10 @@ inline constexpr uint32_t kRestored = uint32_t{1} << 30;
 inline constexpr uint32_t kLeftBit = uint32_t{1} << 29;
 // There is more to do about it when it returns than its `function` and `start` say.
 inline constexpr uint32_t kActs = uint32_t{1} << 28;
+// Whether it is open, recorded, and no event tells of it yet.
+[[nodiscard]] inline bool IsUntold(const OpenCall& call) {
+  return call.place != 0 && (call.function & (kAnnounced | kLeftBit)) == 0;
+}
 
 inline constexpr uint32_t kOpenCalls = 2048;  // of one thread
 // Of one thread, that may have been left or may be a fiber's that comes back; a power of two.

@@ -54,10 +54,6 @@ void ForEachEvent(ByteView bytes, Each each) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 CollectedCounts CountsOf(ByteView bytes) {
   CollectedCounts counts;
   counts.bytes = bytes.size();

@@ -22,10 +22,6 @@ struct UntoldCall {
 // Of each thread, the outermost first; by pid and tid as the agent knows them.
 using UntoldCalls = std::map<std::pair<uint32_t, uint32_t>, std::vector<UntoldCall>>;
 
-[[nodiscard]] inline bool IsUntold(const tracedata::OpenCall& call) {
-  return call.place != 0 && (call.function & (tracedata::kAnnounced | tracedata::kLeftBit)) == 0;
-}
-
 // As they are now, while the program runs: calls that begin or end meanwhile may be missing, none
 // is made up. Calls that are too young to be written (AgentControl::min_duration) do not count.
 Result<UntoldCalls> ReadUntoldCalls(const Target& target, const AgentPlace& agent);

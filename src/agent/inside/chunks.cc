@@ -82,12 +82,7 @@ ChunkHeader* AwaitFree(ThreadSlot& slot, uint64_t& words) {
   return nullptr;
 }
 
-// Whether the reader must be told that the call is open.
-bool IsUntold(const OpenCall& call) {
-  return call.place != 0 && (call.function & (kAnnounced | tracedata::kLeftBit)) == 0;
-}
-
-// The same, or will have to be.
+// Or it is held back, and may have to be told of.
 bool MayBeTold(const OpenCall& call) {
   return IsUntold(call) || (call.place != 0 && (call.state & tracedata::kHeld) != 0);
 }
