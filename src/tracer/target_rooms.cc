@@ -52,10 +52,10 @@ void TargetRooms::GiveBack(patch::AddressRange slot) {
 Status TargetRooms::SetEntering(agent::Entering entering) {
   if (entering == entering_) return {};
   TRY_ASSIGN(const Holding held, Holding::Of(target_));
-  entering_ = entering;
   for (const patch::AddressRange& room : rooms_) {
     TRY(target_.Write(room.start, agent::MakeRoomHeader(agent_, entering)));
   }
+  entering_ = entering;
   return {};
 }
 

@@ -114,10 +114,6 @@ Result<std::optional<std::string>> TargetTraps::WhyNotReliable() {
 
 Status TargetTraps::Publish(std::span<const patch::TrapEntry> entries) {
   if (std::ranges::equal(entries, last_)) return {};
-  if (!has_handler_) {
-    TRY(PutHandlerIn(target_, agent_));
-    has_handler_ = true;
-  }
   std::vector<uint8_t> bytes(sizeof(tracedata::TrapTable) + entries.size_bytes());
   const tracedata::TrapTable head{.entries = entries.size()};
   std::memcpy(bytes.data(), &head, sizeof(head));
@@ -127,6 +123,9 @@ Status TargetTraps::Publish(std::span<const patch::TrapEntry> entries) {
   }
   TRY_ASSIGN(const Avma at, PlaceFor(bytes.size()));
   TRY(target_.Write(at, bytes));
+  // When nothing is left that can fail: by the table RestoreTrapHandler knows that it was put in.
+  if (!has_handler_) TRY(PutHandlerIn(target_, agent_));
+  has_handler_ = true;
   TRY(target_.WriteObject(agent_.control() + offsetof(AgentControl, trap_table), at.value));
   current_ = {at, at + bytes.size()};
   last_.assign(entries.begin(), entries.end());
