@@ -73,6 +73,41 @@ def check(stackreel, program, label, folder):
     return False
 
 
+FOLLOWED = """#include <cstdio>
+#include <unistd.h>
+#ifdef FIRST
+enum Fruit { kApple, kPear };
+__attribute__((noinline)) void Eat(Fruit fruit) { std::printf("%d", fruit); }
+int main(int, char** argv) {
+  Eat(kPear);
+  execl(argv[1], argv[1], nullptr);
+}
+#else
+enum Tool { kHammer, kSaw };
+__attribute__((noinline)) void Use(Tool tool) { std::printf("%d", tool); }
+int main() { Use(kSaw); }
+#endif
+"""
+
+
+def check_followed(stackreel, compiler, folder):
+    """Names of enumerations are their own program's, whatever is executed afterwards."""
+    source, first, second = folder / "followed.cc", folder / "first", folder / "second"
+    source.write_text(FOLLOWED)
+    run([compiler, "-g", "-O1", "-DFIRST", source, "-o", first])
+    run([compiler, "-g", "-O1", source, "-o", second])
+    trace = folder / "followed"
+    done = run([stackreel, "trace", "--follow", "-a", "-P", "^(Eat|Use|main)", "-o", trace, "--",
+                first, second])
+    replay = run([stackreel, "replay", "-f", "none", "--no-comment", "-i", trace]).stdout.decode()
+    got = shown(replay, {"Eat", "Use"})
+    if got == ["Eat(kPear)", "Use(kSaw)"]:
+        print("--follow: each program's enumerations")
+        return True
+    print(f"--follow: {got}: {done.stderr.decode()}")
+    return False
+
+
 def main():
     stackreel = pathlib.Path(sys.argv[1]).resolve()
     source = pathlib.Path(sys.argv[2])
@@ -92,6 +127,8 @@ def main():
                 print(f"{label}: does not compile: {done.stderr.decode()[:400]}")
                 continue
             results.append(check(stackreel, program, label, folder))
+        if compiler := shutil.which("g++"):
+            results.append(check_followed(stackreel, compiler, pathlib.Path(temporary)))
     if not results or all(result is None for result in results):
         print("skipped: no compiler")
         return SKIPPED

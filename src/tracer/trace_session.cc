@@ -117,7 +117,8 @@ void TraceSession::MakeFunctions() {
   functions_ =
       std::make_unique<PatchedFunctions>(*target_, facts, numbers_, *executor_, options_.traps);
   if (options_.values.empty()) return;
-  values_ = std::make_unique<FunctionValues>(options_.values, facts);
+  // One for all programs that follow each other: its enumerations' numbers are the trace's.
+  if (values_ == nullptr) values_ = std::make_unique<FunctionValues>(options_.values, facts);
   functions_->UseValues(*values_);
 }
 
@@ -317,11 +318,14 @@ Status TraceSession::OpenExecuted(const os::HeldEntry& held) {
   const auto in_force = functions_->in_force();
   const std::vector<PatternChoice> patterns(in_force.begin(), in_force.end());
   TRY_ASSIGN(auto target, Target::Open(pid));
-  TRY(target->Hold());
+  const Status stopped = target->Hold();
+  // If it cannot be traced it is not to stay there.
   TRY(target->Write(held.at, held.original));
+  TRY(stopped);
   const auto was = std::exchange(target_, std::move(target));
   MakeFunctions();
   auto agent = std::exchange(agent_, nullptr);
+  agent_reads_no_texts_ = false;
   Status begun = functions_->Check(patterns, /*each_must_match=*/false);
   if (begun) begun = Install();
   if (begun) begun = agent_->pool().Fill();
@@ -347,9 +351,10 @@ void TraceSession::NoteUntold() {
 // Where a filter looks at system calls, one that reads a text might end the program. What it says
 // of that one is not to be learnt.
 void TraceSession::WatchSeccomp() {
-  if (values_ == nullptr || !values_->reads_texts() || summary_.texts_unread) return;
+  if (values_ == nullptr || !values_->reads_texts() || agent_reads_no_texts_) return;
   if (StatusLine(target_->pid(), "Seccomp") != "2") return;
   summary_.texts_unread = true;
+  agent_reads_no_texts_ = true;
   (void)target_->WriteObject(agent_->place().control() + offsetof(AgentControl, no_text_reads),
                              uint32_t{1});
 }

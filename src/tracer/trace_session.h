@@ -161,6 +161,7 @@ class TraceSession {
   // The process is held while all is prepared: else it might be another program before that is
   // done.
   bool hold_throughout_ = false;
+  bool agent_reads_no_texts_ = false;  // it was told not to
   bool given_up_ = false;  // the process has executed a program that could not be followed
   std::unique_ptr<os::ChildProcess> child_;
   std::optional<os::HeldEntry> entry_;
