@@ -107,6 +107,7 @@ class TraceCommand : public Command {
   uint32_t buffer_mb_ = 32;
   std::optional<double> duration_s_;
   steady_clock::time_point begun_;
+  bool write_error_told_ = false;
   tracer::ControlServer::Conversation leaving_;
 };
 
@@ -307,7 +308,10 @@ TraceEnd TraceCommand::Await(tracer::TraceSession& session, const EndSignals& si
     if ((events[3].revents & POLLIN) != 0 && Converse(session, *server)) {
       return TraceEnd::kRequest;
     }
-    (void)session.Tend();  // told of at the end
+    if (const Status tended = session.Tend(); !tended && !write_error_told_) {
+      write_error_told_ = true;
+      Print(stderr, "stackreel: warning: {}; the trace goes on without\n", tended.error().message);
+    }
   }
 }
 
@@ -359,7 +363,7 @@ Result<int> TraceCommand::Run(const GlobalOptions& global) {
 int TraceCommand::Report(const TraceSummary& summary, const GlobalOptions& global) const {
   const bool goes_on = summary.end == TraceEnd::kDuration || summary.end == TraceEnd::kSignal ||
                        summary.end == TraceEnd::kRequest;
-  uint64_t lost = summary.lost_without_slot;
+  uint64_t lost = summary.lost_without_slot + summary.collected.unwritten;
   for (const uint64_t calls : summary.collected.lost) lost += calls;
   if (!global.quiet) {
     Print(stderr, "stackreel: {} of {} in {}, {} lost; {} bytes in {}\n",

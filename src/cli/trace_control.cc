@@ -81,6 +81,7 @@ ControlAnswer DescribeStatus(tracer::TraceSession& session) {
   for (size_t i = 0; i < kLossNames.size(); ++i) {
     if (collected.lost[i] != 0) answer.Add("lost", kLossNames[i], collected.lost[i]);
   }
+  if (collected.unwritten != 0) answer.Add("lost", "could not be written", collected.unwritten);
   return answer;
 }
 

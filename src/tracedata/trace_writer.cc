@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <deque>
 #include <utility>
 
 #include "base/byte_writer.h"
@@ -17,15 +18,19 @@ constexpr size_t kFactsBlock = 64 << 10;  // facts are held back up to this many
 struct TraceWriter::State {
   BlockWriter calls, facts;
   uint32_t fact_blocks = 0;
-  ByteWriter held{Endian::kLittle};  // facts that are not written yet
+  ByteWriter held{Endian::kLittle};       // facts that are not written yet
+  std::deque<ByteWriter> unwritten = {};  // blocks of facts that could not be written
 
   Status WriteFacts() {
-    if (held.size() == 0) return {};
-    BlockHead head;
-    head.sequence = fact_blocks++;
-    const Status status = facts.Write(head, held.view());
-    held.Clear();
-    return status;
+    if (held.size() != 0) unwritten.push_back(std::exchange(held, ByteWriter(Endian::kLittle)));
+    while (!unwritten.empty()) {
+      BlockHead head;
+      head.sequence = fact_blocks;
+      TRY(facts.Write(head, unwritten.front().view()));
+      ++fact_blocks;
+      unwritten.pop_front();
+    }
+    return {};
   }
 };
 

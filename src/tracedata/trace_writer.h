@@ -33,7 +33,8 @@ class TraceWriter {
   TraceWriter& operator=(TraceWriter&&) noexcept;
   ~TraceWriter();
 
-  // What an event or another fact speaks of must have been added before.
+  // What an event or another fact speaks of must have been added before. Facts that cannot be
+  // written are kept, and written before what comes next; a chunk is not.
   Status Add(const TraceFact& fact);
   Status Add(const TraceChunk& chunk);
   // Writes what is still held back.

@@ -64,6 +64,35 @@ TEST_P(WriterTest, FactsStandInTheFileBeforeTheChunkThatSpeaksOfThem) {
   EXPECT_TRUE(std::ranges::equal(*bytes, words));
 }
 
+// Refuses what is written while it is full.
+class FullSink : public MemorySink {
+ public:
+  Status Write(ByteView bytes) override {
+    return full ? Fail(ErrorKind::kIo, "full") : MemorySink::Write(bytes);
+  }
+  bool full = false;
+};
+
+TEST(TraceWriterTest, FactsThatCannotBeWrittenAreWrittenLater) {
+  MemorySink calls;
+  FullSink facts;
+  auto writer = TraceWriter::Begin(calls, facts, 0);
+  facts.full = true;
+  const std::vector<uint8_t> words(8, 1);
+  ASSERT_TRUE(writer->Add(TraceFact(ProcessFork{.ticks = 1, .pid = 2, .parent_pid = 3})));
+  EXPECT_FALSE(writer->Add(TraceChunk{.words = words}));
+  ASSERT_TRUE(writer->Add(TraceFact(ProcessFork{.ticks = 2, .pid = 4, .parent_pid = 3})));
+  EXPECT_FALSE(writer->Add(TraceChunk{.words = words}));
+  EXPECT_FALSE(writer->Flush());
+  facts.full = false;
+  EXPECT_TRUE(writer->Flush());
+  std::vector<uint32_t> pids;
+  for (const TraceFact& fact : FactsIn(facts.bytes())) {
+    pids.push_back(std::get<ProcessFork>(fact).pid);
+  }
+  EXPECT_EQ(pids, (std::vector<uint32_t>{2, 4}));
+}
+
 INSTANTIATE_TEST_SUITE_P(Levels, WriterTest, testing::Values(0, 1, 3));
 
 TEST(BlockTest, EveryChangedByteOfABlockIsFound) {

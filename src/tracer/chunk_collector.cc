@@ -76,6 +76,7 @@ CollectedCounts& CollectedCounts::operator+=(const CollectedCounts& other) {
   calls += other.calls;
   entries += other.entries;
   for (size_t i = 0; i < lost.size(); ++i) lost[i] += other.lost[i];
+  unwritten += other.unwritten;
   threads += other.threads;
   return *this;
 }
@@ -282,9 +283,14 @@ std::string ChunkCollector::CommOf(ThreadKey key) const {
 }
 
 Status ChunkCollector::Write(const ChunkHeader& header, ByteView words) {
+  Status written = AddToOutput(header, words);
+  Count(words, written.has_value());
+  return written;
+}
+
+Status ChunkCollector::AddToOutput(const ChunkHeader& header, ByteView words) {
   TRY(NoteProcess(header));
   TRY_ASSIGN(const uint32_t thread, ThreadIndex(header));
-  Count(words);
   return output_.Add(tracedata::TraceChunk{
       .thread = thread, .sequence = header.sequence, .base = header.base, .words = words});
 }
@@ -317,9 +323,13 @@ Result<uint32_t> ChunkCollector::ThreadIndex(const ChunkHeader& header) {
   return at->second.index;
 }
 
-void ChunkCollector::Count(ByteView bytes) {
+void ChunkCollector::Count(ByteView bytes, bool written) {
   CollectedCounts here = CountsOf(bytes);
   here.chunks = 1;
+  if (!written) {
+    here.unwritten = here.calls;
+    here.calls = here.entries = here.bytes = here.chunks = 0;
+  }
   const std::scoped_lock lock(mutex_);
   counts_ += here;
 }

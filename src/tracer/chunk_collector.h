@@ -27,6 +27,7 @@ struct CollectedCounts {
   uint64_t calls = 0;    // ends of calls, of whatever kind
   uint64_t entries = 0;  // of calls that were open at the end of a chunk
   std::array<uint64_t, tracedata::kLossReasons> lost = {};
+  uint64_t unwritten = 0;  // calls that were recorded, but could not be written to the trace
   uint64_t threads = 0;
 
   CollectedCounts& operator+=(const CollectedCounts& other);
@@ -79,9 +80,10 @@ class ChunkCollector {
   void ForgetTold(ThreadKey key, uint64_t& base, ByteView words);
   [[nodiscard]] std::string CommOf(ThreadKey key) const;
   Status Write(const tracedata::ChunkHeader& header, ByteView words);
+  Status AddToOutput(const tracedata::ChunkHeader& header, ByteView words);
   Result<uint32_t> ThreadIndex(const tracedata::ChunkHeader& header);
   Status NoteProcess(const tracedata::ChunkHeader& header);
-  void Count(ByteView words);
+  void Count(ByteView words, bool written);
   [[nodiscard]] CollectedCounts CountOwned() const;
 
   Pool& pool_;

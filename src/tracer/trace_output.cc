@@ -1,7 +1,9 @@
 #include "tracer/trace_output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,6 +26,19 @@ bool IsTrace(const fs::path& directory) {
   return !error;
 }
 
+// The directory, for as long as this is open nobody else's. Where it cannot be locked (some file
+// systems of networks) it is taken without.
+Result<os::Fd> Lock(const std::string& directory) {
+  os::Fd folder(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.valid()) return Fail(os::ErrnoError(errno, "cannot open the directory", directory));
+  if (flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    return Fail(
+        Error(ErrorKind::kUsage, fmt::format("another stackreel trace writes to {}", directory))
+            .WithCure("write to another: -o DIR"));
+  }
+  return folder;
+}
+
 Status MoveAway(const std::string& directory) {
   std::error_code error;
   const fs::path path(directory);
@@ -33,8 +48,10 @@ Status MoveAway(const std::string& directory) {
                       fmt::format("{} is there already, and is no trace of ours", directory))
                     .WithCure("write to another: -o DIR"));
   }
+  TRY_ASSIGN(const os::Fd unused, Lock(directory));
   const fs::path old(directory + ".old");
   if (fs::is_directory(old, error) && IsTrace(old)) {
+    TRY_ASSIGN(const os::Fd unused_old, Lock(old.string()));
     for (const char* name : {tracedata::kCallsFile, tracedata::kFactsFile}) {
       fs::remove(old / name, error);
     }
@@ -56,13 +73,38 @@ Result<std::unique_ptr<TraceOutput>> TraceOutput::Create(const std::string& dire
   if (mkdir(directory.c_str(), 0700) != 0) {
     return Fail(os::ErrnoError(errno, "cannot make the directory", directory));
   }
-  TRY_ASSIGN(auto calls,
-             os::OutputFile::CreateInPlace(fmt::format("{}/{}", directory, tracedata::kCallsFile)));
-  TRY_ASSIGN(auto facts,
-             os::OutputFile::CreateInPlace(fmt::format("{}/{}", directory, tracedata::kFactsFile)));
+  TRY_ASSIGN(os::Fd folder, Lock(directory));
+  const auto create = [&](const char* name) -> Result<std::unique_ptr<WholeWrites>> {
+    TRY_ASSIGN(auto file, os::OutputFile::CreateInPlace(fmt::format("{}/{}", directory, name)));
+    return std::make_unique<WholeWrites>(std::move(file));
+  };
+  TRY_ASSIGN(auto calls, create(tracedata::kCallsFile));
+  TRY_ASSIGN(auto facts, create(tracedata::kFactsFile));
   TRY_ASSIGN(tracedata::TraceWriter writer, tracedata::TraceWriter::Begin(*calls, *facts, level));
-  return std::unique_ptr<TraceOutput>(
-      new TraceOutput(directory, std::move(calls), std::move(facts), std::move(writer)));
+  return std::unique_ptr<TraceOutput>(new TraceOutput(
+      directory, std::move(folder), std::move(calls), std::move(facts), std::move(writer)));
+}
+
+// What was written in part would be damage in the midst of what is written later.
+Status TraceOutput::WholeWrites::Write(ByteView bytes) {
+  Status written = file_->Write(bytes);
+  if (written) {
+    size_ += bytes.size();
+  } else {
+    (void)file_->Truncate(size_);
+  }
+  return written;
+}
+
+Status TraceOutput::StillThere() const {
+  for (const char* name : {tracedata::kCallsFile, tracedata::kFactsFile}) {
+    struct stat info = {};
+    if (fstatat(folder_.get(), name, &info, 0) == 0) continue;
+    return Fail(ErrorKind::kIo, fmt::format("{}/{} was removed while it was written: what was "
+                                            "recorded is lost",
+                                            directory_, name));
+  }
+  return {};
 }
 
 Status TraceOutput::Add(const tracedata::TraceFact& fact) {
@@ -92,9 +134,7 @@ uint64_t TraceOutput::bytes() const {
   uint64_t bytes = 0;
   for (const char* name : {tracedata::kCallsFile, tracedata::kFactsFile}) {
     struct stat info = {};
-    if (stat(fmt::format("{}/{}", directory_, name).c_str(), &info) == 0) {
-      bytes += static_cast<uint64_t>(info.st_size);
-    }
+    if (fstatat(folder_.get(), name, &info, 0) == 0) bytes += static_cast<uint64_t>(info.st_size);
   }
   return bytes;
 }

@@ -5,8 +5,10 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
+#include "base/io.h"
 #include "os/file.h"
 #include "tracedata/trace_facts.h"
 #include "tracedata/trace_writer.h"
@@ -17,28 +19,49 @@ namespace stackreel::tracer {
 class TraceOutput {
  public:
   // Makes the directory; one that is there already becomes DIR.old, if it is a trace or empty (what
-  // was DIR.old then goes). kUsage: it is something else. `level` is zstd's.
+  // was DIR.old then goes). kUsage: it is something else, or another tracer writes to it. `level`
+  // is zstd's.
   static Result<std::unique_ptr<TraceOutput>> Create(const std::string& directory, int level);
 
   [[nodiscard]] const std::string& directory() const { return directory_; }
+  // Of what cannot be written nothing is left in the files. A chunk is lost then; facts are kept,
+  // and written before what comes next.
   Status Add(const tracedata::TraceFact& fact);
   Status Add(const tracedata::TraceChunk& chunk);
   Status Flush();
+  // kIo if somebody has removed a file since: what is written is nowhere.
+  [[nodiscard]] Status StillThere() const;
   // Removes it: for a trace that could not begin.
   void Discard();
   // Of both files, as they are on the disk.
   [[nodiscard]] uint64_t bytes() const;
 
  private:
-  TraceOutput(std::string directory, std::unique_ptr<os::OutputFile> calls,
-              std::unique_ptr<os::OutputFile> facts, tracedata::TraceWriter writer)
+  // One of the files.
+  class WholeWrites : public ByteSink {
+   public:
+    explicit WholeWrites(std::unique_ptr<os::OutputFile> file) : file_(std::move(file)) {}
+    Status Write(ByteView bytes) override;
+    Status WriteAt(uint64_t offset, ByteView bytes) override {
+      return file_->WriteAt(offset, bytes);
+    }
+
+   private:
+    std::unique_ptr<os::OutputFile> file_;
+    uint64_t size_ = 0;
+  };
+
+  TraceOutput(std::string directory, os::Fd folder, std::unique_ptr<WholeWrites> calls,
+              std::unique_ptr<WholeWrites> facts, tracedata::TraceWriter writer)
       : directory_(std::move(directory)),
+        folder_(std::move(folder)),
         calls_(std::move(calls)),
         facts_(std::move(facts)),
         writer_(std::move(writer)) {}
 
   std::string directory_;
-  std::unique_ptr<os::OutputFile> calls_, facts_;
+  os::Fd folder_;  // the directory, locked: by that others see that it is in use
+  std::unique_ptr<WholeWrites> calls_, facts_;
   std::mutex mutex_;
   tracedata::TraceWriter writer_;
 };

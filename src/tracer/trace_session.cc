@@ -372,7 +372,8 @@ Status TraceSession::Tend() {
     traps_watched_ = now;
     (void)functions_->WatchTraps();
   }
-  return collector_->status();
+  TRY(collector_->status());
+  return output_->StillThere();
 }
 
 Result<PatchCounts> TraceSession::Apply(std::span<const PatternChoice> patterns) {
@@ -494,6 +495,7 @@ Result<TraceSummary> TraceSession::Finish(TraceEnd end) {
   summary_.sites = functions_->Count();
   if (values_ != nullptr) summary_.without_values = values_->without();
   summary_.collected = collected();
+  NoteUnwritten();
   summary_.longest_hold = target_->longest_hold();
   summary_.holds = target_->holds();
   if (child_ != nullptr && summary_.end == TraceEnd::kProgramEnded) {
@@ -506,8 +508,25 @@ Result<TraceSummary> TraceSession::Finish(TraceEnd end) {
   return std::move(summary_);
 }
 
+// Beside what went wrong when the trace was written, how much is lost by it.
+void TraceSession::NoteUnwritten() {
+  CollectedCounts& collected = summary_.collected;
+  if (Status there = output_->StillThere(); !there) {
+    collected.unwritten += std::exchange(collected.calls, 0);
+    summary_.write_error = std::move(there);
+  }
+  if (summary_.write_error || collected.unwritten == 0) return;
+  Error error = std::move(summary_.write_error.error());
+  error.message += fmt::format(" ({} calls)", collected.unwritten);
+  summary_.write_error = Fail(std::move(error));
+}
+
 Status TraceSession::WriteLastFacts() {
   TRY(output_->Add(RefineClock(clock_)));
+  if (const uint64_t calls = summary_.collected.unwritten; calls != 0) {
+    TRY(output_->Add(tracedata::TraceLoss{
+        .pid = target_->pid(), .reason = "could not be written", .calls = calls}));
+  }
   if (summary_.lost_without_slot != 0) {
     TRY(output_->Add(tracedata::TraceLoss{.pid = target_->pid(),
                                           .reason = "more threads than there is room for",

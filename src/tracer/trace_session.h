@@ -96,7 +96,7 @@ class TraceSession {
   [[nodiscard]] std::optional<TraceEnd> Ended();
   // To be called now and then, and when asked_fd() can be read from: sees to libraries that
   // were loaded, looks at open calls, and tries again what threads stood in the way of. An error is
-  // that of writing the trace, which goes on.
+  // that of writing the trace, which goes on: what cannot be written is counted.
   Status Tend();
   [[nodiscard]] int asked_fd() const { return collector_ == nullptr ? -1 : collector_->asked_fd(); }
   // Patterns that wait for a module to be loaded.
@@ -152,6 +152,7 @@ class TraceSession {
   Status Collect(UntoldCalls open);
   void NoteUntold();
   Status LeaveOnce(UntoldCalls& open, LeaveOutcome& outcome);
+  void NoteUnwritten();
   Status WriteLastFacts();
 
   TraceOptions options_;

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Where traces are written, and what becomes of calls that cannot be: outputs.py STACKREEL SOURCE
+
+Exit code 77: there is no compiler, or nothing may be traced here."""
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+
+STACKREEL, SOURCE = (os.path.abspath(path) for path in sys.argv[1:3])
+CALLS = 200_000  # each of the two times; several chunks
+failures = []
+
+
+def check(ok, what):
+    print(("ok      " if ok else "FAILED  ") + what, flush=True)
+    if not ok:
+        failures.append(what)
+
+
+class Trace:
+    """A command that is traced, once its first calls are made."""
+
+    def __init__(self, program, trace, *options, calls=CALLS, before=None):
+        self.process = subprocess.Popen(
+            [STACKREEL, "trace", "-P", "step", "-o", trace, *options, "--", program, str(calls)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            preexec_fn=before)
+        self.is_ready = self.process.stdout.readline() == "ready\n"
+
+    def finish(self):
+        """Lets it go on to its end: what was said, and of how many calls, how many are lost."""
+        _, said = self.process.communicate("x\n", timeout=60)
+        counts = re.search(r"stackreel: (\d+) calls? of 1 function in .*, (\d+) lost", said)
+        return said, *(int(number) for number in counts.groups() if counts)
+
+
+def shown_calls(trace):
+    report = subprocess.run([STACKREEL, "report", "-i", trace, "--format=json"],
+                            capture_output=True, text=True, timeout=60)
+    found = re.search(r'"calls": ?(\d+)', report.stdout)
+    return int(found[1]) if found else 0, report
+
+
+def removed_while_it_is_written(program, folder):
+    trace = os.path.join(folder, "removed")
+    traced = Trace(program, trace)
+    shutil.rmtree(trace)
+    said, calls, lost = traced.finish()
+    check((calls, lost) == (0, 2 * CALLS), f"removed: {calls} calls, {lost} lost")
+    check("removed while it was written" in said, f"removed: it is said {said}")
+    check(traced.process.returncode == 1, f"removed: exit code {traced.process.returncode}")
+
+
+def disk_full(program, folder):
+    """As good as: a limit of the files' size."""
+    trace = os.path.join(folder, "full")
+    limit = 1_500_000  # the memory that is shared with the program counts as well
+    traced = Trace(program, trace, "-z0", "--buffer=1",
+                   before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+    warning = traced.process.stderr.readline()  # while it goes on
+    said, calls, lost = traced.finish()
+    check(0 < lost < 2 * CALLS and calls + lost == 2 * CALLS, f"full: {calls} and {lost} lost")
+    check("warning: cannot write" in warning, f"full: warned of it {warning}")
+    check(f"({lost} calls)" in said, f"full: it is said {said}")
+    check(traced.process.returncode == 1, f"full: exit code {traced.process.returncode}")
+    shown, report = shown_calls(trace)
+    check(shown == calls, f"full: {shown} of {calls} are shown")
+    check(f"could not be written: {lost} calls" in report.stderr, f"full: {report.stderr}")
+    check(report.returncode == 0, "full: what was written is whole")
+
+
+def in_use(program, folder):
+    trace = os.path.join(folder, "used")
+    first = Trace(program, trace)
+    for taken in (trace, trace + ".old"):
+        if taken != trace:
+            os.rename(trace, taken)
+            os.mkdir(trace)
+        second = subprocess.run([STACKREEL, "trace", "-P", "step", "-o", trace, "--", program],
+                                stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                timeout=60)
+        check(second.returncode == 2, f"in use: exit code {second.returncode}")
+        check(f"another stackreel trace writes to {taken}\n" in second.stderr,
+              f"in use: it is said {second.stderr}")
+    _, calls, lost = first.finish()
+    check((calls, lost) == (2 * CALLS, 0), f"in use: {calls} calls, {lost} lost")
+    check(shown_calls(trace + ".old")[0] == 2 * CALLS, "in use: they are there")
+
+
+def main():
+    compiler = shutil.which("gcc") or shutil.which("clang-19")
+    if not compiler:
+        print("no compiler here")
+        return 77
+    with tempfile.TemporaryDirectory() as folder:
+        program = os.path.join(folder, "outputs")
+        subprocess.run([compiler, "-O1", "-g", SOURCE, "-o", program], check=True)
+        first = Trace(program, os.path.join(folder, "trace"), calls=1)
+        said, *_ = first.finish() if first.is_ready else first.process.communicate()[1:]
+        if re.search("(command cannot|may not) be traced", said):
+            print(said)
+            return 77
+        removed_while_it_is_written(program, folder)
+        disk_full(program, folder)
+        in_use(program, folder)
+    print(f"{len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
