@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/bytes.h"
+
 namespace stackreel::tracedata {
 
 namespace {
@@ -10,11 +12,10 @@ namespace {
 constexpr size_t kAlign = 8;
 
 // Where it stands.
-template <typename T>
-size_t Append(std::vector<uint8_t>& bytes, const T* items, size_t count) {
+size_t Append(std::vector<uint8_t>& bytes, ByteView added) {
   const size_t at = (bytes.size() + kAlign - 1) / kAlign * kAlign;
-  bytes.resize(at + (count * sizeof(T)));
-  std::memcpy(bytes.data() + at, items, count * sizeof(T));
+  bytes.resize(at);
+  bytes.insert(bytes.end(), added.begin(), added.end());
   return at;
 }
 
@@ -31,8 +32,9 @@ std::vector<uint8_t> EncodeActionTable(const ActionSet& set) {
   for (const auto& [function, call] : set.functions) {
     FunctionActions actions = call.actions;
     actions.list_size = static_cast<uint32_t>(call.list.size());
-    actions.list = static_cast<uint32_t>(Append(bytes, call.list.data(), call.list.size()));
-    const auto at = static_cast<uint32_t>(Append(bytes, &actions, 1));
+    actions.list = static_cast<uint32_t>(Append(bytes, call.list));
+    const auto at = static_cast<uint32_t>(
+        Append(bytes, ByteView(reinterpret_cast<const uint8_t*>(&actions), sizeof(actions))));
     std::memcpy(bytes.data() + sizeof(table) + (function * sizeof(at)), &at, sizeof(at));
   }
   return bytes;
