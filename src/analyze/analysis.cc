@@ -138,9 +138,14 @@ perfdata::RecordContext Analysis::State::ContextOf(const perfdata::TimedRecord& 
 Status Analysis::State::ShowRecord(const perfdata::TimedRecord& record) {
   TRY(FlushAll());
   session.Apply(record, ContextOf(record));
+  const uint32_t event = record.event.value_or(0);
+  if (event >= reader.events().events().size()) {
+    counters.Add("analyze.record_without_event");
+    return {};
+  }
   // A bad one the session has counted.
   const auto decoded = perfdata::DecodeRecord(record.raw, ContextOf(record));
-  return decoded ? sink->OnRecord(*decoded, record.event.value_or(0)) : Status();
+  return decoded ? sink->OnRecord(*decoded, event) : Status();
 }
 
 // Reading, cutting up, sorting and decoding needs nothing of what workers look at, so it goes on

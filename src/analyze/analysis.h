@@ -104,7 +104,8 @@ class AnalysisSink {
   virtual Status OnPortion(Portion& /*portion*/) { return {}; }
 
   // With AnalysisOptions::records: any other record, between the samples before and after it in
-  // time, once the session has taken it up. `event` is the event it is of, 0 if it does not say.
+  // time, once the session has taken it up. `event` is the event it is of, the first if it does not
+  // say.
   virtual Status OnRecord(const perfdata::Record& /*record*/, uint32_t /*event*/) { return {}; }
 };
 

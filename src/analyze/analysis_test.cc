@@ -72,6 +72,18 @@ TEST_F(AnalysisTest, TheSameForAnyNumberOfWorkersAndAnySink) {
   }
 }
 
+TEST_F(AnalysisTest, RecordsAreNotShownWhereNoEventIsKnown) {
+  FakeRecording recording;
+  recording.Comm(1, 1, "prog");
+  bytes_ = recording.Take();
+  constexpr size_t kAttrsSize = 32;  // in the header of the file
+  StoreUnaligned<uint64_t>(bytes_.data() + kAttrsSize, 0, kNativeEndian);
+  AnalysisOptions options;
+  options.records = true;
+  EXPECT_THAT(RunBytes(options), IsEmpty());
+  EXPECT_EQ(counters_.Get("analyze.record_without_event"), 1U);
+}
+
 TEST_F(AnalysisTest, AHandlerReturnsToTheFirstInstructionOfItsTrampoline) {
   FakeRecording recording;
   MapProgram(recording);
