@@ -147,6 +147,7 @@ Result<std::unique_ptr<RoundProcessor>> RoundProcessor::Create(
 }
 
 Status RoundProcessor::CreateFile() {
+  if (unwinder_) ends_of_earlier_files_ = unwinder_->StackEnds();
   FeatureBytes early = Features();
   early[static_cast<uint32_t>(perfdata::Feature::kEventDesc)] =
       perfdata::EncodeEventDesc(written_, kNativeEndian);
@@ -372,7 +373,15 @@ Status RoundProcessor::WriteStackEnds() {
   next_stack_ends_ = now + kInterval;
   stack_ends_written_ = unwinder_->user_stacks();
   return file_->WriteFeature(perfdata::Feature::kStackreelStackEnds,
-                             perfdata::EncodeStackEnds(unwinder_->StackEnds(), kNativeEndian));
+                             perfdata::EncodeStackEnds(StackEndsOfFile(), kNativeEndian));
+}
+
+// A file says of its own samples only how their stacks ended.
+std::map<std::string, uint64_t> RoundProcessor::StackEndsOfFile() const {
+  std::map<std::string, uint64_t> ends = unwinder_->StackEnds();
+  for (const auto& [end, stacks] : ends_of_earlier_files_) ends[end] -= stacks;
+  std::erase_if(ends, [](const auto& entry) { return entry.second == 0; });
+  return ends;
 }
 
 Status RoundProcessor::PassOn(ByteView record) {
@@ -520,9 +529,10 @@ FeatureBytes RoundProcessor::Features() const {
     put(perfdata::Feature::kSampleTime, EncodeSampleTime(first_time_, last_time_));
   }
   if (auto ids = BuildIdFeature(); !ids.empty()) put(perfdata::Feature::kBuildId, std::move(ids));
-  if (unwinder_ && unwinder_->user_stacks() != 0) {
-    put(perfdata::Feature::kStackreelStackEnds,
-        perfdata::EncodeStackEnds(unwinder_->StackEnds(), kNativeEndian));
+  if (unwinder_) {
+    if (const auto ends = StackEndsOfFile(); !ends.empty()) {
+      put(perfdata::Feature::kStackreelStackEnds, perfdata::EncodeStackEnds(ends, kNativeEndian));
+    }
   }
   const bool branches = std::ranges::any_of(written_, [](const perfdata::Event& event) {
     return (event.attr.sample_type & perfdata::kSampleBranchStack) != 0;

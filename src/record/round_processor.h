@@ -123,6 +123,7 @@ class RoundProcessor {
   Status CloseFile();
   void CountFile();
   [[nodiscard]] FeatureBytes Features() const;
+  [[nodiscard]] std::map<std::string, uint64_t> StackEndsOfFile() const;
   [[nodiscard]] std::vector<uint8_t> BuildIdFeature() const;
   [[nodiscard]] std::optional<uint32_t> EventOf(uint64_t id) const { return table_.IndexOf(id); }
 
@@ -153,6 +154,7 @@ class RoundProcessor {
   std::chrono::steady_clock::time_point next_stack_ends_;
   size_t records_since_check_ = 0;
   uint64_t stack_ends_written_ = 0;  // of how many stacks
+  std::map<std::string, uint64_t> ends_of_earlier_files_;
 
   mutable std::mutex tasks_mutex_;
   std::map<uint32_t, Task> tasks_;  // by tid

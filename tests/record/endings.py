@@ -200,6 +200,22 @@ def files_switch(folder):
           f"switching: {samples_said(run.stderr)} samples said, {lines} in {len(files)} files")
 
 
+def switched_files_tell_of_themselves(folder):
+    """Unwound while recording: each file says how its own stacks ended, not those before it."""
+    os.mkdir(f"{folder}/each")
+    record("-o", f"{folder}/each/s.data", "-F", "4000", "--no-compress", "--switch-output=40K", "--",
+           "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done")
+    files = sorted(os.listdir(f"{folder}/each"))
+    check(len(files) > 2, f"switching while unwinding: {len(files)} files")
+    for name in files:
+        run = subprocess.run([STACKREEL, "report", "-g", "none", "-i", f"{folder}/each/{name}"],
+                             stdout=subprocess.PIPE, text=True, timeout=120)
+        numbers = [int(found.group(1).replace(",", "")) if found else 0 for found in
+                   (re.search(r"^# Samples: ([\d,]+)$", run.stdout, re.M),
+                    re.search(r"^# Complete stacks: [\d,]+ of ([\d,]+)", run.stdout, re.M))]
+        check(0 < numbers[1] <= numbers[0], f"{name}: {numbers[0]} samples, {numbers[1]} stacks")
+
+
 def directory_stays(folder):
     os.makedirs(f"{folder}/dir/inside")
     run = record("-o", f"{folder}/dir", "--", "true")
@@ -467,7 +483,8 @@ if record("-o", "/dev/null", "--", "true").returncode == 125:
     sys.exit(77)
 with tempfile.TemporaryDirectory() as scratch:
     for part in (command_ends, stacks_grow, vdso_is_known, signals_end, signals_are_inherited,
-                 commands_delimit, limits_end, files_switch, directory_stays, old_recordings_stay,
+                 commands_delimit, limits_end, files_switch,
+                 switched_files_tell_of_themselves, directory_stays, old_recordings_stay,
                  links_and_fifos, target_goes, forks_while_starting, killed, disk_full, size_limits, quit_key,
                  long_names, setuid_programs, pipes):
         part(scratch)
