@@ -54,6 +54,18 @@ Status WriteFile(const std::filesystem::path& path, ByteView bytes) {
   return {};
 }
 
+// What is there of `recording`, a whole file, when its recorder was killed: no size of the data,
+// and nothing behind it.
+std::vector<uint8_t> Killed(ByteView recording) {
+  constexpr size_t kDataOffset = 40, kDataSize = 48;
+  const auto offset = LoadUnaligned<uint64_t>(recording.data() + kDataOffset, Endian::kLittle);
+  const auto size = LoadUnaligned<uint64_t>(recording.data() + kDataSize, Endian::kLittle);
+  std::vector<uint8_t> out(recording.begin(),
+                           recording.begin() + static_cast<ptrdiff_t>(offset + size));
+  StoreUnaligned<uint64_t>(out.data() + kDataSize, 0, Endian::kLittle);
+  return out;
+}
+
 Status WriteBinary(const std::filesystem::path& folder, const Binary& binary) {
   elf::ElfWriter elf;
   const uint32_t text =
@@ -411,6 +423,7 @@ Status WriteAll(const std::filesystem::path& folder) {
   TRY_ASSIGN(const std::vector<uint8_t> shop, Shop(options, 1));
   TRY(WriteFile(folder / "shop.data", shop));
   TRY(WriteFile(folder / "cut.data", ByteView(shop).first(shop.size() / 2)));
+  TRY(WriteFile(folder / "killed.data", Killed(shop)));
   TRY_ASSIGN(const std::vector<uint8_t> slow, Shop(options, 3));
   TRY(WriteFile(folder / "slow.data", slow));
   options.container = perfdata::Container::kPipe;

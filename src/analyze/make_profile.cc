@@ -242,6 +242,7 @@ Result<profile::Profile> MakeProfile(Analysis& analysis, const ProfileOptions& o
   const perfdata::Reader& reader = analysis.reader();
   facts.header = perfdata::DescribeFeatures(reader.features(), reader.endian());
   facts.counters = analysis.counters();
+  facts.unfinished = result.read.unfinished;
   if (result.read.damage) facts.damage = result.read.damage->ToString();
   return profile;
 }

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdio>
 
+#include "cli/event_choice.h"
 #include "cli/number_range.h"
 #include "cli/print.h"
 #include "cli/progress.h"
@@ -155,11 +156,7 @@ int AnalysisInput::Report(const analyze::AnalysisResult& result,
     warn(fmt::format("{} records were lost while recording; {} samples are here", result.lost,
                      result.samples));
   }
-  if (result.read.unfinished && !global.quiet) {
-    warn(
-        "the recording was not finished, so its recorder was killed or the machine went down; "
-        "what had been written was read, the last moments are missing");
-  }
+  WarnOfUnfinished(result.read.unfinished, global);
   if (global.verbose > 0) {
     for (const auto& [name, count] : opened_->analysis->counters().values()) {
       Print(stderr, "{}: {}\n", name, count);

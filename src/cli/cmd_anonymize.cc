@@ -15,6 +15,7 @@
 #include "cli/anonymized_output.h"
 #include "cli/command.h"
 #include "cli/compared_samples.h"
+#include "cli/event_choice.h"
 #include "cli/file_search.h"
 #include "cli/print.h"
 #include "cli/recording_input.h"
@@ -330,6 +331,7 @@ int AnonymizeCommand::Tell(const anonymize::Outcome& outcome, const GlobalOption
                     "them",
                     left_out));
   }
+  WarnOfUnfinished(outcome.read.unfinished, global);
   if (outcome.read.damage) {
     warn(fmt::format("{}; {} samples were read and anonymised", outcome.read.damage->ToString(),
                      outcome.samples));

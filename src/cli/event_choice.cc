@@ -33,6 +33,13 @@ Result<std::vector<uint32_t>> ChooseEvents(const profile::Profile& profile,
   return chosen;
 }
 
+void WarnOfUnfinished(bool unfinished, const GlobalOptions& global) {
+  if (!unfinished || global.quiet) return;
+  Print(stderr,
+        "stackreel: warning: the recording was not finished, so its recorder was killed or the "
+        "machine went down; what had been written was read, the last moments are missing\n");
+}
+
 int WarnOfLoss(const profile::Profile& profile, const GlobalOptions& global) {
   const profile::Profile::Facts& facts = profile.facts;
   if (facts.lost > 0 && !global.quiet) {
@@ -41,6 +48,7 @@ int WarnOfLoss(const profile::Profile& profile, const GlobalOptions& global) {
           "here\n",
           facts.lost, facts.samples);
   }
+  WarnOfUnfinished(facts.unfinished, global);
   if (facts.damage.empty()) return kExitDone;
   Print(stderr, "stackreel: warning: {}; what stands before was read\n", facts.damage);
   return kExitDamagedInput;

@@ -16,6 +16,9 @@ namespace stackreel::cli {
 Result<std::vector<uint32_t>> ChooseEvents(const profile::Profile& profile,
                                            const std::vector<std::string>& patterns);
 
+// Says on stderr that the recorder did not end.
+void WarnOfUnfinished(bool unfinished, const GlobalOptions& global);
+
 // Says on stderr what was lost or damaged; gives the exit code.
 int WarnOfLoss(const profile::Profile& profile, const GlobalOptions& global);
 

@@ -134,6 +134,8 @@ class Profile {
     std::vector<std::string> header;
     Counters counters;
     std::string damage;  // not empty: only part of the input was read
+    // The recorder did not end: what it had not written yet is missing, nobody knows how much.
+    bool unfinished = false;
   };
   Facts facts;
 

@@ -181,9 +181,10 @@ class DiffPicture {
 
 std::string SideNote(const char* name, const Profile& profile, const Amount& total) {
   const Profile::Facts& facts = profile.facts;
-  return fmt::format("{}: {} samples, {} lost; {} of frames unresolved{}{}", name,
+  return fmt::format("{}: {} samples, {} lost; {} of frames unresolved{}{}{}", name,
                      Grouped(total.samples), facts.lost == 0 ? "none" : Grouped(facts.lost),
                      PercentText(facts.unresolved_frames, facts.frames),
+                     facts.unfinished ? "; unfinished, the last moments are missing" : "",
                      facts.damage.empty() ? "" : "; damaged, only a part was read: ", facts.damage);
 }
 

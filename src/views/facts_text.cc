@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kMaxModules = 10;
 
 std::string LostText(const profile::Profile::Facts& facts) {
-  if (facts.lost == 0) return "none";
+  if (facts.lost == 0) return facts.unfinished ? "none that are known" : "none";
   return fmt::format("{} ({} of {} taken)", Grouped(facts.lost),
                      PercentText(facts.lost, facts.lost + facts.samples),
                      Grouped(facts.lost + facts.samples));
@@ -47,6 +47,7 @@ std::vector<std::string> FactsLines(const profile::Profile::Facts& facts) {
   if (!facts.damage.empty()) {
     lines.push_back("Damaged input, only a part was read: " + Printable(facts.damage));
   }
+  if (facts.unfinished) lines.emplace_back(kUnfinishedText);
   lines.push_back("Samples: " + Grouped(facts.samples));
   lines.push_back("Lost samples: " + LostText(facts));
   if (facts.user_stacks == 0) {

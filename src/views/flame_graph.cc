@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "views/facts_text.h"
 #include "views/flame_layout.h"
 #include "views/flame_svg.h"
 #include "views/report_section.h"
@@ -70,6 +71,7 @@ std::vector<std::string> Notes(const profile::Profile& profile, const FlameLayou
   note = fmt::format("Boxes narrower than {}% are left out; {} of the weight ends in such",
                      options.min_percent, PercentText(layout.left_out, layout.total));
   notes.push_back(std::move(note));
+  if (facts.unfinished) notes.emplace_back(kUnfinishedText);
   if (!facts.damage.empty())
     notes.push_back("Damaged input, only a part was read: " + facts.damage);
   return notes;

@@ -51,6 +51,7 @@ Json FactsJson(const Profile::Facts& facts) {
     }
     json["authentication_masks"] = std::move(masks);
   }
+  json["unfinished"] = facts.unfinished;
   json["damage"] = facts.damage.empty() ? Json(nullptr) : Text(facts.damage);
   return json;
 }

@@ -144,6 +144,16 @@ TEST_F(ReportTest, StatesWhatIsMissingAndWhy) {
                         "#   1 in liba.so: no such file\n"));
 }
 
+TEST_F(ReportTest, StatesThatTheRecorderDidNotEnd) {
+  EXPECT_THAT(TextReport(profile_, options_), Not(HasSubstr("Unfinished")));
+  profile_.facts.unfinished = true;
+  EXPECT_THAT(TextReport(profile_, options_),
+              HasSubstr("# Unfinished recording: its recorder was killed or the machine went down, "
+                        "the last moments are missing\n"
+                        "# Samples: 4\n"
+                        "# Lost samples: none that are known\n"));
+}
+
 TEST_F(ReportTest, NoSamplesIsSaid) {
   options_.filter.comms = {"other"};
   EXPECT_THAT(TextReport(profile_, options_), HasSubstr("# No samples pass the filters.\n"));
