@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <string>
@@ -21,6 +20,7 @@
 #include "perfdata/writer.h"
 #include "shop_trace.h"
 #include "signed_recording.h"
+#include "support/write_file.h"
 
 namespace stackreel {
 namespace {
@@ -43,16 +43,6 @@ constexpr uint64_t kKernelBase = 0xffffffff81000000;
 const std::vector<const char*> kKernelFunctions = {"_stext", "do_syscall_64", "vfs_read",
                                                    "copy_to_user"};
 constexpr uint64_t kFunctionSize = 0x100;
-
-Status WriteFile(const std::filesystem::path& path, ByteView bytes) {
-  std::filesystem::create_directories(path.parent_path());
-  std::ofstream file(path, std::ios::binary);
-  file.write(reinterpret_cast<const char*>(bytes.data()),
-             static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  if (!file) return Fail(Error(ErrorKind::kIo, "cannot write").At(path.string()));
-  return {};
-}
 
 // What is there of `recording`, a whole file, when its recorder was killed: no size of the data,
 // and nothing behind it.

@@ -1,12 +1,12 @@
 #include "shop_trace.h"
 
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/byte_writer.h"
 #include "base/memory_io.h"
+#include "support/write_file.h"
 #include "tracedata/chunk_builder.h"
 #include "tracedata/fake_trace.h"
 #include "tracedata/fake_uftrace.h"
@@ -20,16 +20,6 @@ using tracedata::ChunkBuilder;
 using tracedata::ValueFormat;
 
 constexpr uint64_t kStart = 5'000'000;  // ticks, two a nanosecond
-
-Status WriteFile(const std::filesystem::path& path, ByteView bytes) {
-  std::filesystem::create_directories(path.parent_path());
-  std::ofstream file(path, std::ios::binary);
-  file.write(reinterpret_cast<const char*>(bytes.data()),
-             static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  if (!file) return Fail(Error(ErrorKind::kIo, "cannot write").At(path.string()));
-  return {};
-}
 
 // In all ways: by a code, by a signal, and so that nobody was told how.
 Status AddExits(tracedata::TraceWriter& writer) {

@@ -10,7 +10,7 @@
 namespace stackreel::dwarf {
 namespace {
 
-constexpr size_t kMaxDepth = 64;
+constexpr size_t kMaxStack = 64;
 constexpr unsigned kMaxSteps = 1000;
 
 // DW_OP_* (DWARF 5, section 7.7.1).
@@ -69,7 +69,7 @@ enum : uint8_t {
   kStackValue = 0x9f,
 };
 
-std::unexpected<Error> Damaged(std::string message) {
+std::unexpected<Error> DamagedExpression(std::string message) {
   return Fail(ErrorKind::kDamaged, "DWARF expression: " + std::move(message));
 }
 
@@ -80,25 +80,27 @@ class Machine {
 
   Result<uint64_t> Run() {
     if (input_.address_size != 4 && input_.address_size != 8) {
-      return Damaged(fmt::format("address size {}", input_.address_size));
+      return DamagedExpression(fmt::format("address size {}", input_.address_size));
     }
     if (input_.initial) Push(*input_.initial);
     for (unsigned steps = 0; !reader_.AtEnd(); ++steps) {
-      if (steps == kMaxSteps) return Damaged(fmt::format("more than {} steps", kMaxSteps));
+      if (steps == kMaxSteps)
+        return DamagedExpression(fmt::format("more than {} steps", kMaxSteps));
       const uint8_t op = reader_.U8();
       if (op == kStackValue) break;
       TRY(Step(op));
-      if (!reader_.ok()) return Damaged("cut short");
-      if (overflow_) return Damaged(fmt::format("more than {} values", kMaxDepth));
-      if (underflow_) return Damaged(fmt::format("too few values for operation {:#04x}", op));
+      if (!reader_.ok()) return DamagedExpression("cut short");
+      if (overflow_) return DamagedExpression(fmt::format("more than {} values", kMaxStack));
+      if (underflow_)
+        return DamagedExpression(fmt::format("too few values for operation {:#04x}", op));
     }
-    if (depth_ == 0) return Damaged("leaves no value");
+    if (depth_ == 0) return DamagedExpression("leaves no value");
     return stack_[depth_ - 1];
   }
 
  private:
   void Push(uint64_t value) {
-    if (depth_ == kMaxDepth) {
+    if (depth_ == kMaxStack) {
       overflow_ = true;
       return;
     }
@@ -125,18 +127,18 @@ class Machine {
 
   Status PushRegister(uint64_t reg, int64_t offset) {
     const auto value = context_.Register(static_cast<unsigned>(std::min<uint64_t>(reg, 0xffff)));
-    if (!value) return Damaged(fmt::format("register {} is not known", reg));
+    if (!value) return DamagedExpression(fmt::format("register {} is not known", reg));
     Push(*value + static_cast<uint64_t>(offset));
     return {};
   }
   Status Dereference(unsigned size) {
     if (size != 1 && size != 2 && size != 4 && size != 8) {
-      return Damaged(fmt::format("reads {} bytes", size));
+      return DamagedExpression(fmt::format("reads {} bytes", size));
     }
     const uint64_t address = Pop();
     if (underflow_) return {};
     const auto value = context_.Memory(Avma(address), size);
-    if (!value) return Damaged(fmt::format("memory at {:#x} is not known", address));
+    if (!value) return DamagedExpression(fmt::format("memory at {:#x} is not known", address));
     Push(*value);
     return {};
   }
@@ -156,7 +158,7 @@ class Machine {
   const ExpressionInput& input_;
   const ExpressionContext& context_;
   ByteReader reader_;
-  std::array<uint64_t, kMaxDepth> stack_;
+  std::array<uint64_t, kMaxStack> stack_;
   size_t depth_ = 0;
   bool overflow_ = false;
   bool underflow_ = false;
@@ -338,14 +340,14 @@ Status Machine::Compute(uint8_t op) {
       Push(Signed(left) != Signed(right) ? 1 : 0);
       return {};
     default:
-      return Damaged(fmt::format("unknown operation {:#04x}", op));
+      return DamagedExpression(fmt::format("unknown operation {:#04x}", op));
   }
 }
 
 // div is signed, mod is not (as gdb and libgcc have it).
 Status Machine::Divide(uint8_t op, uint64_t left, uint64_t right) {
   if (underflow_) return {};
-  if (right == 0) return Damaged("division by zero");
+  if (right == 0) return DamagedExpression("division by zero");
   if (op == kMod) {
     Push(left % right);
   } else if (Signed(right) == -1) {

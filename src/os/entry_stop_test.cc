@@ -16,7 +16,7 @@
 namespace stackreel::os {
 namespace {
 
-constexpr auto kPatience = std::chrono::milliseconds(5000);
+constexpr auto kEntryPatience = std::chrono::milliseconds(5000);
 
 std::unique_ptr<ChildProcess> Prepare(const std::vector<std::string>& command) {
   auto child = ChildProcess::Prepare(command);
@@ -31,7 +31,7 @@ TEST(EntryStop, HoldsAProgramWhereItBegins) {
   ASSERT_TRUE(held) << held.error().message;
   EXPECT_FALSE(child->Wait(/*block=*/false));
   {
-    const auto stopped = StoppedProcess::Stop(child->pid(), kPatience);
+    const auto stopped = StoppedProcess::Stop(child->pid(), kEntryPatience);
     ASSERT_TRUE(stopped) << stopped.error().message;
     ASSERT_EQ((*stopped)->threads().size(), 1U);
     EXPECT_EQ((*stopped)->threads()[0].instruction_pointer, held->at);

@@ -41,19 +41,19 @@ Event MakeEvent(uint64_t config, std::vector<uint64_t> ids, std::string name) {
   return event;
 }
 
-std::vector<Event> TwoEvents() {
+std::vector<Event> WrittenEvents() {
   return {MakeEvent(0, {100, 102}, "first"), MakeEvent(1, {101}, "second")};
 }
 
-struct Reading {
+struct ReadBack {
   std::unique_ptr<MemorySource> source;
   std::unique_ptr<Reader> reader;
   KeepingSink sink;
   ReadEnd end;
 };
 
-Reading ReadBytes(const Bytes& bytes, bool seekable = true) {
-  Reading reading;
+ReadBack Reread(const Bytes& bytes, bool seekable = true) {
+  ReadBack reading;
   reading.source = std::make_unique<MemorySource>(bytes, seekable);
   Result<std::unique_ptr<Reader>> reader = Reader::Open(*reading.source);
   EXPECT_TRUE(reader) << reader.error().ToString();
@@ -81,7 +81,7 @@ std::vector<Bytes> SomeRecords(Endian endian = Endian::kLittle) {
 Bytes Write(const WriterOptions& options, const std::vector<Bytes>& records,
             const std::map<uint32_t, Bytes>& features = {}) {
   MemorySink sink(options.container == Container::kFile);
-  Result<std::unique_ptr<Writer>> writer = Writer::Create(sink, options, TwoEvents());
+  Result<std::unique_ptr<Writer>> writer = Writer::Create(sink, options, WrittenEvents());
   EXPECT_TRUE(writer);
   EXPECT_TRUE((*writer)->WriteEarlyFeatures(features));
   for (const Bytes& record : records) EXPECT_TRUE((*writer)->WriteEncoded(record));
@@ -97,7 +97,7 @@ TEST(WriterTest, WritesWhatTheReaderReads) {
         const std::vector<Bytes> records = SomeRecords(endian);
         const Bytes bytes = Write({container, endian, level}, records,
                                   {{Number(Feature::kHostname), StringBytes("host", endian)}});
-        const Reading reading = ReadBytes(bytes, container == Container::kFile);
+        const ReadBack reading = Reread(bytes, container == Container::kFile);
         EXPECT_TRUE(reading.end.complete);
         EXPECT_FALSE(reading.end.unfinished);
         EXPECT_EQ(reading.reader->container(), container);
@@ -125,7 +125,7 @@ TEST(WriterTest, WritesWhatTheReaderReads) {
 
 TEST(WriterTest, EncodesRecordsAndSamplesForTheirEvent) {
   MemorySink sink;
-  std::vector<Event> events = TwoEvents();
+  std::vector<Event> events = WrittenEvents();
   events[1].attr.sample_type |= kSampleAddr;
   Result<std::unique_ptr<Writer>> writer =
       Writer::Create(sink, {Container::kFile, Endian::kLittle, 0}, events);
@@ -145,7 +145,7 @@ TEST(WriterTest, EncodesRecordsAndSamplesForTheirEvent) {
   record.sample_id->time = 56;
   ASSERT_TRUE((*writer)->WriteRecord(record));
   ASSERT_TRUE((*writer)->Finish({}));
-  const Reading reading = ReadBytes(sink.bytes());
+  const ReadBack reading = Reread(sink.bytes());
   ASSERT_THAT(reading.sink.types(), ElementsAre(9, 2));
   const EventTable& table = reading.reader->events();
   EXPECT_EQ(table.IndexOf(reading.sink.records[0], Endian::kLittle), 1u);
@@ -157,7 +157,7 @@ TEST(WriterTest, EncodesRecordsAndSamplesForTheirEvent) {
 }
 
 TEST(WriterTest, UsesTheSmallestAttrThatHoldsAllEvents) {
-  std::vector<Event> events = TwoEvents();
+  std::vector<Event> events = WrittenEvents();
   for (const auto& [config3, size] : {std::pair<uint64_t, uint64_t>{0, 64}, {5, 136}}) {
     events[1].attr.config3 = config3;
     MemorySink sink;
@@ -188,7 +188,7 @@ TEST(WriterTest, LeavesAReadableFileWheneverItIsKilled) {
   for (const int level : {0, 1}) {
     RecordingSink sink;
     Result<std::unique_ptr<Writer>> writer =
-        Writer::Create(sink, {Container::kFile, Endian::kLittle, level}, TwoEvents());
+        Writer::Create(sink, {Container::kFile, Endian::kLittle, level}, WrittenEvents());
     ASSERT_TRUE(writer);
     const std::vector<Bytes> records = SomeRecords();
     for (const Bytes& record : records) ASSERT_TRUE((*writer)->WriteEncoded(record));
@@ -207,7 +207,7 @@ TEST(WriterTest, LeavesAReadableFileWheneverItIsKilled) {
         std::copy_n(step.bytes.begin(), size, now.begin() + static_cast<std::ptrdiff_t>(at));
         if (size == step.bytes.size()) file = now;
         if (file.empty()) continue;  // not even the header
-        const Reading reading = ReadBytes(now);
+        const ReadBack reading = Reread(now);
         ASSERT_NE(reading.reader, nullptr);
         const Bytes read = reading.sink.bytes();
         EXPECT_TRUE(read.size() <= all.size() && std::equal(read.begin(), read.end(), all.begin()));
@@ -216,18 +216,18 @@ TEST(WriterTest, LeavesAReadableFileWheneverItIsKilled) {
       }
     }
     EXPECT_EQ(most, all.size());
-    EXPECT_EQ(ReadBytes(file).reader->features().hostname, "host");
+    EXPECT_EQ(Reread(file).reader->features().hostname, "host");
   }
 }
 
 TEST(WriterTest, WritesRoundsOutAtOnceAndBetweenCompressedRecords) {
   MemorySink sink(false);
   Result<std::unique_ptr<Writer>> writer =
-      Writer::Create(sink, {Container::kPipe, Endian::kLittle, 1}, TwoEvents());
+      Writer::Create(sink, {Container::kPipe, Endian::kLittle, 1}, WrittenEvents());
   ASSERT_TRUE(writer);
   ASSERT_TRUE((*writer)->WriteEncoded(SampleBytes(100, 5)));
   ASSERT_TRUE((*writer)->WriteEncoded(RoundBytes()));
-  Reading reading = ReadBytes(sink.bytes(), false);
+  ReadBack reading = Reread(sink.bytes(), false);
   ASSERT_GE(reading.sink.records.size(), 2u);
   const RawRecord& round = reading.sink.records.back();
   EXPECT_EQ(round.record_type(), RecordType::kFinishedRound);
@@ -241,7 +241,7 @@ TEST(WriterTest, WritesRoundsOutAtOnceAndBetweenCompressedRecords) {
 TEST(WriterTest, NotesTheRatioReached) {
   std::vector<Bytes> records(1000, RecordBytes(RecordType::kSample, Bytes(32768, 0x11), 2));
   const Bytes bytes = Write({Container::kFile, Endian::kLittle, 1}, records);
-  const Reading reading = ReadBytes(bytes);
+  const ReadBack reading = Reread(bytes);
   ASSERT_TRUE(reading.reader->features().compressed);
   const uint64_t ratio = reading.end.decompressed_bytes / reading.end.compressed_bytes;
   EXPECT_GT(ratio, 100u);
@@ -251,7 +251,7 @@ TEST(WriterTest, NotesTheRatioReached) {
 // Any bit of what is compressed, changed, is noticed: by zstd, or by the checksum.
 TEST(WriterTest, ADamagedBitOfCompressedRecordsIsNoticed) {
   MemorySink sink(true);
-  auto writer = Writer::Create(sink, {Container::kFile, Endian::kLittle, 1}, TwoEvents());
+  auto writer = Writer::Create(sink, {Container::kFile, Endian::kLittle, 1}, WrittenEvents());
   ASSERT_TRUE(writer);
   const size_t start = sink.bytes().size();
   for (uint64_t i = 0; i < 40; ++i) {
@@ -264,7 +264,7 @@ TEST(WriterTest, ADamagedBitOfCompressedRecordsIsNoticed) {
   const size_t end_of_rounds = sink.bytes().size();
   ASSERT_TRUE((*writer)->Finish({}));
   const Bytes whole = sink.bytes();
-  const Reading read_whole = ReadBytes(whole);
+  const ReadBack read_whole = Reread(whole);
   EXPECT_TRUE(read_whole.end.complete);
   size_t payload = 0, noticed = 0;
   for (size_t at = start; at < end_of_rounds;) {
@@ -274,7 +274,7 @@ TEST(WriterTest, ADamagedBitOfCompressedRecordsIsNoticed) {
       for (unsigned bit = 0; bit < 8; ++bit) {
         Bytes damaged = whole;
         damaged[i] ^= static_cast<uint8_t>(1U << bit);
-        const Reading reading = ReadBytes(damaged);
+        const ReadBack reading = Reread(damaged);
         if (reading.sink.bytes() == read_whole.sink.bytes()) continue;  // a bit without a meaning
         ++noticed;
         ASSERT_FALSE(reading.end.complete) << "bit " << bit << " of byte " << i;
@@ -300,10 +300,10 @@ TEST(WriterTest, WhatFollowsADamagedFrameIsReadOn) {
     if (i % 100 == 99) records.push_back(RoundBytes());
   }
   Bytes bytes = Write({Container::kFile, Endian::kLittle, 1}, records);
-  const size_t whole = ReadBytes(bytes).sink.records.size();
+  const size_t whole = Reread(bytes).sink.records.size();
   // In the noise of the first record: nothing but the checksum tells.
   bytes[1000] ^= 1;
-  const Reading reading = ReadBytes(bytes);
+  const ReadBack reading = Reread(bytes);
   EXPECT_FALSE(reading.end.complete);
   EXPECT_GT(reading.sink.records.size(), whole * 3 / 4);
   EXPECT_LT(reading.sink.records.size(), whole);
@@ -342,8 +342,8 @@ TEST(WriterTest, AddsAndDropsFeaturesThatDependOnTheFile) {
   const std::map<uint32_t, Bytes> features = {{Number(Feature::kCompressed), Bytes(20)},
                                               {Number(Feature::kDirFormat), Numbers({1})},
                                               {Number(Feature::kStackreelPacMask), Bytes(32)}};
-  const Reading file =
-      ReadBytes(Write({Container::kFile, Endian::kLittle, 0}, {SampleBytes(100, 5)}, features));
+  const ReadBack file =
+      Reread(Write({Container::kFile, Endian::kLittle, 0}, {SampleBytes(100, 5)}, features));
   const auto& raw = file.reader->features().raw;
   EXPECT_THAT(raw, Contains(Key(Number(Feature::kEventDesc))));
   EXPECT_THAT(raw, Contains(Key(Number(Feature::kStackreelPacMask))));
@@ -363,7 +363,7 @@ TEST(WriterTest, AttrsInAPipeAreAsLargeAsPerfTakesThemToBe) {
 TEST(WriterTest, FeaturesAmidTheDataCountUntilThoseBehindItAreWritten) {
   for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
     MemorySink sink(true);
-    auto writer = Writer::Create(sink, {Container::kFile, endian, 0}, TwoEvents());
+    auto writer = Writer::Create(sink, {Container::kFile, endian, 0}, WrittenEvents());
     ASSERT_TRUE(writer);
     EXPECT_TRUE(
         (*writer)->WriteFeature(Number(Feature::kHostname), StringBytes("first", endian)).value());
@@ -374,12 +374,12 @@ TEST(WriterTest, FeaturesAmidTheDataCountUntilThoseBehindItAreWritten) {
                     .value());
     EXPECT_FALSE((*writer)->WriteFeature(Number(Feature::kCmdline), Bytes(70000)).value());
     ASSERT_TRUE((*writer)->Flush());
-    const Reading killed = ReadBytes(sink.bytes());
+    const ReadBack killed = Reread(sink.bytes());
     EXPECT_TRUE(killed.end.unfinished);
     EXPECT_EQ(killed.reader->features().hostname, "first");
     EXPECT_THAT(killed.reader->features().stack_ends, ElementsAre(testing::Pair("root", 7)));
     ASSERT_TRUE((*writer)->Finish({{Number(Feature::kHostname), StringBytes("last", endian)}}));
-    const Reading finished = ReadBytes(sink.bytes());
+    const ReadBack finished = Reread(sink.bytes());
     EXPECT_EQ(finished.reader->features().hostname, "last");
     EXPECT_TRUE(finished.reader->features().stack_ends.empty());
   }
@@ -387,14 +387,14 @@ TEST(WriterTest, FeaturesAmidTheDataCountUntilThoseBehindItAreWritten) {
 
 TEST(WriterTest, FeaturesOfOursReachTheReaderOfAPipeAsTheyAreAtTheEnd) {
   MemorySink sink(false);
-  auto writer = Writer::Create(sink, {Container::kPipe, Endian::kLittle, 0}, TwoEvents());
+  auto writer = Writer::Create(sink, {Container::kPipe, Endian::kLittle, 0}, WrittenEvents());
   ASSERT_TRUE(writer);
   const auto ends = [](uint64_t n) { return EncodeStackEnds({{"root", n}}, Endian::kLittle); };
   ASSERT_TRUE((*writer)->WriteEarlyFeatures({{Number(Feature::kStackreelStackEnds), ends(1)}}));
   ASSERT_TRUE((*writer)->WriteEncoded(SomeRecords(Endian::kLittle)[0]));
   ASSERT_TRUE((*writer)->Finish({{Number(Feature::kStackreelStackEnds), ends(9)}}));
   EXPECT_EQ((*writer)->counters().Get("perfdata.feature_not_for_pipes"), 0u);
-  const Reading reading = ReadBytes(sink.bytes(), false);
+  const ReadBack reading = Reread(sink.bytes(), false);
   EXPECT_THAT(reading.reader->features().stack_ends, ElementsAre(testing::Pair("root", 9)));
 }
 
@@ -411,13 +411,13 @@ TEST(WriterTest, AFeatureRecordCutShortIsCounted) {
 TEST(WriterTest, LeavesOutOfAPipeWhatPerfWouldStopAt) {
   MemorySink sink(false);
   Result<std::unique_ptr<Writer>> writer =
-      Writer::Create(sink, {Container::kPipe, Endian::kLittle, 0}, TwoEvents());
+      Writer::Create(sink, {Container::kPipe, Endian::kLittle, 0}, WrittenEvents());
   ASSERT_TRUE(writer);
   ASSERT_TRUE((*writer)->WriteEarlyFeatures(
       {{Number(Feature::kAuxtrace), Bytes(32)}, {Number(Feature::kCmdline), Bytes(70000)}}));
   EXPECT_EQ((*writer)->counters().Get("perfdata.feature_not_for_pipes"), 2u);
   ASSERT_TRUE((*writer)->Finish({}));
-  const Reading reading = ReadBytes(sink.bytes(), false);
+  const ReadBack reading = Reread(sink.bytes(), false);
   EXPECT_THAT(reading.reader->features().raw, Not(Contains(Key(Number(Feature::kAuxtrace)))));
 }
 
@@ -426,7 +426,7 @@ TEST(WriterTest, WritesFeaturesThatHaveRecordsOfTheirOwnInAPipe) {
   const Bytes bytes = Write({Container::kPipe, Endian::kLittle, 0}, {SampleBytes(100, 5)},
                             {{Number(Feature::kTracingData), Bytes(13, 'T')},
                              {Number(Feature::kBuildId), Join({build_id, build_id})}});
-  const Reading reading = ReadBytes(bytes, false);
+  const ReadBack reading = Reread(bytes, false);
   EXPECT_THAT(reading.sink.types(), Contains(66));
   EXPECT_THAT(reading.sink.types(), Contains(67));
   EXPECT_TRUE(reading.end.complete);
@@ -434,7 +434,7 @@ TEST(WriterTest, WritesFeaturesThatHaveRecordsOfTheirOwnInAPipe) {
 }
 
 TEST(WriterTest, FinishesARecordingWithoutRecords) {
-  const Reading reading = ReadBytes(Write({Container::kFile, Endian::kLittle, 0}, {}));
+  const ReadBack reading = Reread(Write({Container::kFile, Endian::kLittle, 0}, {}));
   EXPECT_TRUE(reading.end.complete);
   EXPECT_FALSE(reading.end.unfinished);
   EXPECT_EQ(reading.reader->features().event_desc.size(), 2u);
@@ -443,7 +443,7 @@ TEST(WriterTest, FinishesARecordingWithoutRecords) {
 TEST(WriterTest, RefusesWhatIsNoWholeRecord) {
   MemorySink sink;
   Result<std::unique_ptr<Writer>> writer =
-      Writer::Create(sink, {Container::kFile, Endian::kLittle, 0}, TwoEvents());
+      Writer::Create(sink, {Container::kFile, Endian::kLittle, 0}, WrittenEvents());
   ASSERT_TRUE(writer);
   EXPECT_FALSE((*writer)->WriteEncoded(Bytes(4)));
   EXPECT_FALSE((*writer)->WriteEncoded(Join({SampleBytes(100, 5), Bytes(8)})));
@@ -454,7 +454,7 @@ TEST(WriterTest, RefusesWhatIsNoWholeRecord) {
   ASSERT_TRUE((*writer)->Finish({}));
   EXPECT_FALSE((*writer)->WriteEncoded(SampleBytes(100, 5)));
   EXPECT_FALSE((*writer)->Finish({}));
-  EXPECT_FALSE(Writer::Create(sink, {Container::kFile, Endian::kLittle, 99}, TwoEvents()));
+  EXPECT_FALSE(Writer::Create(sink, {Container::kFile, Endian::kLittle, 99}, WrittenEvents()));
 }
 
 class FullSink : public ByteSink {
@@ -466,7 +466,7 @@ class FullSink : public ByteSink {
 TEST(WriterTest, ReturnsTheSinksError) {
   FullSink sink;
   const Result<std::unique_ptr<Writer>> writer =
-      Writer::Create(sink, {Container::kFile, Endian::kLittle, 0}, TwoEvents());
+      Writer::Create(sink, {Container::kFile, Endian::kLittle, 0}, WrittenEvents());
   ASSERT_FALSE(writer);
   EXPECT_THAT(writer.error().message, HasSubstr("no space left"));
 }

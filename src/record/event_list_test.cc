@@ -15,7 +15,7 @@ EventList MustParse(const std::vector<std::string>& texts) {
   return list.value_or(EventList());
 }
 
-std::string ErrorOf(const std::string& text) {
+std::string ListErrorOf(const std::string& text) {
   const auto list = ParseEventList(EventFolders(), {text});
   EXPECT_FALSE(list.has_value()) << text;
   if (list) return "";
@@ -44,21 +44,21 @@ TEST(SplitGroups, NamesMembersAndModifiers) {
 }
 
 TEST(ParseEventList, RefusesWhatIsNoGroup) {
-  EXPECT_THAT(ErrorOf("{}"), HasSubstr("without events"));
-  EXPECT_THAT(ErrorOf("{ }"), HasSubstr("without events"));
-  EXPECT_THAT(ErrorOf("{cs,faults"), HasSubstr("'}' is missing"));
-  EXPECT_THAT(ErrorOf("cs,faults}"), HasSubstr("without its '{'"));
-  EXPECT_THAT(ErrorOf("}{"), HasSubstr("without its '{'"));
-  EXPECT_THAT(ErrorOf("{cs,{faults}}"), HasSubstr("cannot be in another"));
-  EXPECT_THAT(ErrorOf("{cs}{faults}"), HasSubstr("',' is missing"));
-  EXPECT_THAT(ErrorOf("cs:u{faults}"), HasSubstr("',' is missing"));
-  EXPECT_THAT(ErrorOf("{cs,,faults}"), HasSubstr("name is missing"));
-  EXPECT_THAT(ErrorOf("{cs,faults}u"), HasSubstr("only modifiers"));
-  EXPECT_THAT(ErrorOf("{cs,faults}:"), HasSubstr("only modifiers"));
-  EXPECT_THAT(ErrorOf("{cs,faults}:S:u"), HasSubstr("only modifiers"));
-  EXPECT_THAT(ErrorOf("{cs,faults}:x"), HasSubstr("no modifier"));
-  EXPECT_THAT(ErrorOf("{cs:S,faults}"), HasSubstr("behind the brace"));
-  EXPECT_THAT(ErrorOf("{cs,faults:D}"), HasSubstr("only the first"));
+  EXPECT_THAT(ListErrorOf("{}"), HasSubstr("without events"));
+  EXPECT_THAT(ListErrorOf("{ }"), HasSubstr("without events"));
+  EXPECT_THAT(ListErrorOf("{cs,faults"), HasSubstr("'}' is missing"));
+  EXPECT_THAT(ListErrorOf("cs,faults}"), HasSubstr("without its '{'"));
+  EXPECT_THAT(ListErrorOf("}{"), HasSubstr("without its '{'"));
+  EXPECT_THAT(ListErrorOf("{cs,{faults}}"), HasSubstr("cannot be in another"));
+  EXPECT_THAT(ListErrorOf("{cs}{faults}"), HasSubstr("',' is missing"));
+  EXPECT_THAT(ListErrorOf("cs:u{faults}"), HasSubstr("',' is missing"));
+  EXPECT_THAT(ListErrorOf("{cs,,faults}"), HasSubstr("name is missing"));
+  EXPECT_THAT(ListErrorOf("{cs,faults}u"), HasSubstr("only modifiers"));
+  EXPECT_THAT(ListErrorOf("{cs,faults}:"), HasSubstr("only modifiers"));
+  EXPECT_THAT(ListErrorOf("{cs,faults}:S:u"), HasSubstr("only modifiers"));
+  EXPECT_THAT(ListErrorOf("{cs,faults}:x"), HasSubstr("no modifier"));
+  EXPECT_THAT(ListErrorOf("{cs:S,faults}"), HasSubstr("behind the brace"));
+  EXPECT_THAT(ListErrorOf("{cs,faults:D}"), HasSubstr("only the first"));
 }
 
 TEST(ParseEventList, GroupsAndSingleEventsMixed) {

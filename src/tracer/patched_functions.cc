@@ -15,7 +15,7 @@ namespace {
 
 using tracedata::PatchEvent;
 
-constexpr const char* kNeeded = "tracing itself needs it patched";
+constexpr const char* kNeededByTracing = "tracing itself needs it patched";
 
 // Why no trap is put into a module; empty if one may be.
 std::string_view WhyNoTrapsIn(const TargetModule& module, bool use_traps) {
@@ -234,7 +234,7 @@ Result<std::vector<PatchedFunctions::Function*>> PatchedFunctions::Plan(
     wanted.push_back(known);
     known->named = known->named || what == For::kRecording;
     if (known->is_needed) {
-      known->refused = kNeeded;
+      known->refused = kNeededByTracing;
     } else if (unfit != nullptr) {
       known->refused = unfit;
     } else {

@@ -15,7 +15,7 @@ namespace stackreel::tracer {
 
 namespace {
 
-constexpr uint64_t kWord = 8;
+constexpr uint64_t kStackWord = 8;
 // Of a stack that nobody says the end of (a coroutine's, in the heap) no more is looked at; a
 // handler that has more than this above it on its own stack is not known of.
 constexpr uint64_t kMostOfStack = uint64_t{16} << 20;
@@ -26,13 +26,13 @@ constexpr std::array<uint8_t, 7> kShortForm = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
 
 // From the word that holds the restorer's address: a ucontext_t as x86-64's kernel makes it,
 // smaller than glibc's, whose mask has 128 bytes (asm/sigcontext.h, asm-generic/ucontext.h).
-constexpr uint64_t kContext = kWord;
+constexpr uint64_t kContext = kStackWord;
 constexpr uint64_t kRegisters = kContext + 40;  // r8 … r15, rdi, rsi, rbp, rbx, rdx, rax, rcx
-constexpr uint64_t kSpPlace = kRegisters + 15 * kWord;
-constexpr uint64_t kIpPlace = kRegisters + 16 * kWord;
-constexpr uint64_t kSegments = kRegisters + 18 * kWord;
+constexpr uint64_t kSpPlace = kRegisters + 15 * kStackWord;
+constexpr uint64_t kIpPlace = kRegisters + 16 * kStackWord;
+constexpr uint64_t kSegments = kRegisters + 18 * kStackWord;
 constexpr uint64_t kMask = kContext + 296;
-constexpr uint64_t kSigInfo = kMask + kWord;
+constexpr uint64_t kSigInfo = kMask + kStackWord;
 constexpr uint64_t kFrameSize = kSigInfo + 12;  // as far as si_code
 static_assert(kSigInfo == 312);
 #if defined(__x86_64__)
@@ -82,7 +82,7 @@ std::vector<SignalFrame> SignalFrameFinder::Find(Avma ip, Avma sp) {
   std::vector<SignalFrame> frames;
   if (IsInRestorer(ip)) {
     // Its own address has been popped.
-    if (const auto frame = FrameAt(sp - kWord)) {
+    if (const auto frame = FrameAt(sp - kStackWord)) {
       frames.push_back(*frame);
       sp = frame->sp;
     }
@@ -120,20 +120,20 @@ std::optional<Avma> SignalFrameFinder::FindAbove(Avma sp, std::vector<SignalFram
   const os::ProcMapping* stack = MappingOf(sp);
   if (stack == nullptr) return std::nullopt;
   const Avma end = std::min(Avma(stack->end), sp + kMostOfStack);
-  Avma at((sp.value + kWord - 1) / kWord * kWord);
+  Avma at((sp.value + kStackWord - 1) / kStackWord * kStackWord);
   constexpr uint64_t kPiece = 64 << 10;
   std::vector<uint8_t> bytes;
   while (at < end) {
-    bytes.resize(std::min(kPiece, end - at) / kWord * kWord);
+    bytes.resize(std::min(kPiece, end - at) / kStackWord * kStackWord);
     if (bytes.empty() || !read_(at, bytes)) return std::nullopt;
-    for (size_t i = 0; i < bytes.size(); i += kWord) {
+    for (size_t i = 0; i < bytes.size(); i += kStackWord) {
       if (!IsRestorer(Avma(LoadUnaligned<uint64_t>(&bytes[i], Endian::kLittle)))) continue;
       const auto frame = FrameAt(at + i);
       if (!frame) continue;
       frames.push_back(*frame);
       // On the same stack it leads upwards; what is below it belongs to its handler.
       const bool same = MappingOf(frame->sp) == stack;
-      return same && frame->sp < at + i ? at + i + kWord : frame->sp;
+      return same && frame->sp < at + i ? at + i + kStackWord : frame->sp;
     }
     at = at + bytes.size();
   }

@@ -18,7 +18,7 @@ namespace {
 
 using tracedata::AgentControl;
 
-constexpr uint64_t kPage = 4096;
+constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kHasRestorer = 0x04000000;  // SA_RESTORER of the kernel's asm/signal.h
 constexpr int kLastSignal = 64;
 
@@ -153,7 +153,8 @@ Result<Avma> TargetTraps::PlaceFor(uint64_t size) {
   if (used_ + size > size_) {
     // What is full stays mapped: somebody may be reading there.
     constexpr uint64_t kTables = 16;
-    const uint64_t wanted = std::max<uint64_t>(kTables * size, 16 * kPage) / kPage * kPage;
+    const uint64_t wanted =
+        std::max<uint64_t>(kTables * size, 16 * kPageBytes) / kPageBytes * kPageBytes;
     TRY_ASSIGN(const Holding held, Holding::Of(target_));
     TRY_ASSIGN(const uint64_t at,
                target_.SystemCall("mmap", SYS_mmap,

@@ -18,13 +18,13 @@ using tracedata::WordPlace;
 using How = ValueRead::How;
 using Kind = ValueFormat::Kind;
 
-constexpr uint32_t kWord = 8;
+constexpr uint32_t kWordBytes = 8;
 constexpr uint32_t kIntegerRegisters = 6, kVectorRegisters = 8;
 constexpr uint32_t kMaxArgument = 64;
 // Of libstdc++'s std::string: its text's address first, then its length, then room for short ones.
 constexpr uint8_t kStringBytes = 32;
-constexpr std::array<std::string_view, kIntegerRegisters> kRegisters = {"rdi", "rsi", "rdx",
-                                                                        "rcx", "r8",  "r9"};
+constexpr std::array<std::string_view, kIntegerRegisters> kArgumentRegisters = {"rdi", "rsi", "rdx",
+                                                                                "rcx", "r8",  "r9"};
 
 // One spec on its way to be understood.
 class SpecParser {
@@ -72,8 +72,8 @@ class SpecParser {
   Status ParsePlace();
   void SetWord(WordPlace::Kind kind, uint32_t number) {
     value_.read.first = {.kind = kind, .number = number};
-    if (value_.read.how == How::kNumber && value_.read.bytes > kWord) {
-      value_.read.second = {.kind = kind, .number = number + kWord};
+    if (value_.read.how == How::kNumber && value_.read.bytes > kWordBytes) {
+      value_.read.second = {.kind = kind, .number = number + kWordBytes};
     }
   }
 
@@ -155,7 +155,7 @@ Status SpecParser::ParseFormat() {
       value_.format.kind = Kind::kString;
       value_.read.how = How::kObject;
       value_.read.bytes = kStringBytes;
-      value_.read.length_offset = kWord;
+      value_.read.length_offset = kWordBytes;
       break;
     case 'f':
       if (value_.is_result) {
@@ -188,26 +188,27 @@ Status SpecParser::ParsePlace() {
   if (!Take("%")) {
     if (value_.is_result) {
       SetWord(is_float_ ? WordPlace::Kind::kVector : WordPlace::Kind::kInteger, 0);
-    } else if (is_float_ && value_.format.bytes > kWord) {
+    } else if (is_float_ && value_.format.bytes > kWordBytes) {
       return Wrong(spec_, "is on the stack, but where depends on the others", "%stack+N");
     } else if (is_float_) {
       const bool in_register = index_ < kVectorRegisters;
       SetWord(in_register ? WordPlace::Kind::kVector : WordPlace::Kind::kStack,
-              in_register ? 2 * index_ : (index_ - kVectorRegisters + 1) * kWord);
+              in_register ? 2 * index_ : (index_ - kVectorRegisters + 1) * kWordBytes);
     } else {
       const bool in_register = index_ < kIntegerRegisters;
       SetWord(in_register ? WordPlace::Kind::kInteger : WordPlace::Kind::kStack,
-              in_register ? index_ : (index_ - kIntegerRegisters + 1) * kWord);
+              in_register ? index_ : (index_ - kIntegerRegisters + 1) * kWordBytes);
     }
     return {};
   }
   const std::string_view word = TakeWord("");
   if (value_.is_result) return Wrong(word, "cannot be chosen for a return value", "a comma");
-  if (const auto* at = std::ranges::find(kRegisters, word); at != kRegisters.end() && !is_float_) {
-    SetWord(WordPlace::Kind::kInteger, static_cast<uint32_t>(at - kRegisters.begin()));
+  if (const auto* at = std::ranges::find(kArgumentRegisters, word);
+      at != kArgumentRegisters.end() && !is_float_) {
+    SetWord(WordPlace::Kind::kInteger, static_cast<uint32_t>(at - kArgumentRegisters.begin()));
     return {};
   }
-  if (word.starts_with("xmm") && is_float_ && value_.format.bytes <= kWord) {
+  if (word.starts_with("xmm") && is_float_ && value_.format.bytes <= kWordBytes) {
     const std::optional<uint32_t> number = NumberIn(word.substr(3));
     if (number && *number < kVectorRegisters) {
       SetWord(WordPlace::Kind::kVector, 2 * *number);
@@ -219,7 +220,7 @@ Status SpecParser::ParsePlace() {
     if (words.starts_with('+')) words.remove_prefix(1);
     const std::optional<uint32_t> number = NumberIn(words);
     if (number && *number != 0 && *number <= 4096) {
-      SetWord(WordPlace::Kind::kStack, *number * kWord);
+      SetWord(WordPlace::Kind::kStack, *number * kWordBytes);
       return {};
     }
   }

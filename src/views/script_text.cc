@@ -20,7 +20,7 @@ using analyze::AnalyzedFrame;
 using analyze::AnalyzedSample;
 using symbolize::SymbolizedFrame;
 
-void AppendHex(std::string& out, uint64_t value) {
+void AppendHexDigits(std::string& out, uint64_t value) {
   char digits[16];
   size_t at = sizeof(digits);
   do {
@@ -86,7 +86,7 @@ struct ScriptText {
     out += state.Text(symbol->function);
     if (!Has(kFieldSymoff)) return;
     out += "+0x";
-    AppendHex(out, symbol->offset + offset_past_lookup);
+    AppendHexDigits(out, symbol->offset + offset_past_lookup);
   }
   void Dso(session::ModuleId module) {
     out += " (";
@@ -104,7 +104,7 @@ struct ScriptText {
       const std::string_view dso = state.DsoOf(frame.module);
       out += dso.substr(dso.rfind('/') + 1);
       out += '[';
-      AppendHex(out, frame.svma.value);
+      AppendHexDigits(out, frame.svma.value);
       out += ']';
     }
   }
@@ -138,11 +138,11 @@ void ScriptText::Branches(const AnalyzedSample& sample) {
       } else {
         to += state.Text(symbol->function);
         to += "+0x";
-        AppendHex(to, symbol->offset);
+        AppendHexDigits(to, symbol->offset);
       }
     } else {
       to += "0x";
-      AppendHex(to, by_offset ? PlaceInModule(at, address) : address);
+      AppendHexDigits(to, by_offset ? PlaceInModule(at, address) : address);
     }
     if (Has(kFieldDso)) {
       to += '(';
