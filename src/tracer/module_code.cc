@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -43,6 +44,7 @@ struct ModuleCode::Reader {
 
   ModuleCode& module;
   std::map<Svma, Extent> extents = {};
+  ForeignCodeFinder foreign = ForeignCodeFinder(*module.image_);
 
   // From start to end, of everything that is said to be a function.
   void ReadExtents() {
@@ -53,12 +55,14 @@ struct ModuleCode::Reader {
     if (module.symbol_image_) ReadSymbols(module.symbol_image_->ReadSymtab());
     ReadSymbols(module.image_->ReadSymtab());
     ReadSymbols(module.image_->ReadDynsym());
+    module.foreign_ = foreign.Take();
     for (auto& [start, extent] : extents) {
       std::ranges::stable_sort(extent.names, {}, [](const auto& name) { return name.first; });
     }
   }
   void ReadSymbols(const std::vector<elf::Symbol>& symbols) {
     for (const elf::Symbol& symbol : symbols) {
+      foreign.OnSymbol(symbol);
       if (symbol.type != kFunctionSymbol || symbol.section == 0) continue;
       const Svma start(symbol.value);
       if (IsProfilingFunction(symbol.name)) module.profiling_functions_.push_back(start);
@@ -243,6 +247,12 @@ Result<std::unique_ptr<ModuleCode>> ModuleCode::Read(FileImagePtr file, FileImag
   reader.FindTargets(executor);
   reader.ReadSiteTables();
   return module;
+}
+
+const char* ModuleCode::WhyForeign(Svma function) const {
+  const auto after = std::ranges::upper_bound(foreign_, function, {}, &ForeignCode::start);
+  if (after == foreign_.begin() || function >= std::prev(after)->end) return nullptr;
+  return std::prev(after)->why;
 }
 
 x86::LoadedBytes ModuleCode::Loaded() const {

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "elf/image.h"
+#include "tracer/foreign_code.h"
 #include "x86/branch_targets.h"
 #include "x86/function_flow.h"
 #include "x86/prologue.h"
@@ -45,6 +46,8 @@ class ModuleCode {
   [[nodiscard]] const std::vector<ModuleFunction>& functions() const { return functions_; }
   [[nodiscard]] const elf::Image& image() const { return *image_; }
   [[nodiscard]] uint64_t code_size() const { return code_size_; }  // bytes, without PLTs
+  // Why a function here cannot be recorded, by the language it is written in; null if it can.
+  [[nodiscard]] const char* WhyForeign(Svma function) const;
 
   // The site for a function, chosen from the file's bytes (x86::ChooseSite).
   [[nodiscard]] std::expected<x86::Site, x86::SiteError> ChooseSite(const ModuleFunction& function,
@@ -64,6 +67,7 @@ class ModuleCode {
   std::vector<ModuleFunction> functions_;
   std::vector<x86::RelativeRelocation> relocations_;  // ascending
   x86::BranchTargets targets_;                        // of code and data
+  std::vector<ForeignCode> foreign_;                  // ascending
   std::vector<Svma> patchable_entries_;
   x86::SledTable sleds_;
   std::vector<Svma> profiling_functions_;  // mcount, __fentry__: as defined here

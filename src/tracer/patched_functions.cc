@@ -37,6 +37,7 @@ std::string_view WhyNoTrapsIn(const TargetModule& module, bool use_traps) {
 // Why a function cannot be recorded, by what it does; null if it can.
 const char* WhyUnfit(const TargetModule& module, const ModuleFunction& function) {
   if (function.start == module.code->image().entry()) return kNotCalled;
+  if (const char* why = module.code->WhyForeign(function.start)) return why;
   if (const char* why = WhyUnfitName(function.name)) return why;
   for (const std::string_view name : function.others) {
     if (const char* why = WhyUnfitName(name)) return why;
