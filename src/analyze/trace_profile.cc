@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -95,6 +96,26 @@ Result<profile::Profile> MakeTraceProfile(TraceCalls& calls) {
   profile.facts.counters.Merge(calls.source().counters());
   profile.facts.counters.Merge(calls.counters);
   return profile;
+}
+
+Result<CallLosses> CountLosses(tracedata::TraceSource& source) {
+  CallLosses losses;
+  for (size_t row = 0; row < source.tables().threads.size(); ++row) {
+    const std::unique_ptr<tracedata::ThreadCalls> calls = source.CallsOf(row);
+    while (true) {
+      TRY_ASSIGN(const tracedata::EventBatch batch, calls->Next());
+      if (batch.events.empty()) break;
+      for (const tracedata::OrderedEvent& event : batch.events) {
+        if (event.kind() != EventKind::kLost) continue;
+        if (event.detail == 0) {
+          ++losses.places;
+        } else {
+          losses.calls.at(event.function()) += event.detail;
+        }
+      }
+    }
+  }
+  return losses;
 }
 
 std::string LossText(const tracedata::TraceSource& source, const Counters& counters) {

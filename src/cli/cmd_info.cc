@@ -31,8 +31,9 @@ class InfoCommand : public Command {
   }
   Result<int> Run(const GlobalOptions& global) override {
     TRY(input_.Open());
-    const std::string text = format_ == "json" ? views::TraceInfoJson(input_.calls())
-                                               : views::TraceInfoText(input_.calls());
+    TRY_ASSIGN(const analyze::CallLosses losses, analyze::CountLosses(input_.calls().source()));
+    const std::string text = format_ == "json" ? views::TraceInfoJson(input_.calls(), losses)
+                                               : views::TraceInfoText(input_.calls(), losses);
     TRY_ASSIGN(const std::unique_ptr<os::OutputFile> out, CreateTextOutput("-"));
     TRY(out->Write(AsBytes(text)));
     TRY(out->Commit());

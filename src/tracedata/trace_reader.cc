@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -12,6 +14,7 @@
 #include "tracedata/event_order.h"
 #include "tracedata/fact_wire.h"
 #include "tracedata/id_rows.h"
+#include "tracedata/open_across_gaps.h"
 
 namespace stackreel::tracedata {
 
@@ -278,7 +281,9 @@ Status Trace::Open() {
 // What is common to the chunks of all threads, while they are read.
 class ChunkCalls : public ThreadCalls {
  public:
-  ChunkCalls(Trace& trace, std::span<const ChunkPlace> chunks) : trace_(trace), chunks_(chunks) {}
+  ChunkCalls(Trace& trace, std::span<const ChunkPlace> chunks) : trace_(trace), chunks_(chunks) {
+    if (!chunks.empty() && chunks.back().sequence >= chunks.size()) open_.emplace();
+  }
 
   [[nodiscard]] uint64_t NextTicks() const override {
     return at_ == chunks_.size() ? UINT64_MAX : std::max(last_, chunks_[at_].base);
@@ -288,8 +293,8 @@ class ChunkCalls : public ThreadCalls {
     events_.clear();
     while (at_ < chunks_.size() && events_.empty()) {
       const ChunkPlace& place = chunks_[at_++];
-      AddGap(place);
-      TRY(AddChunk(place));
+      const bool behind_gap = AddGap(place);
+      TRY(AddChunk(place, behind_gap));
     }
     if (events_.empty()) {
       Release();
@@ -299,12 +304,14 @@ class ChunkCalls : public ThreadCalls {
   }
 
  private:
-  void AddGap(const ChunkPlace& place) {
-    if (place.sequence > next_sequence_) {
+  bool AddGap(const ChunkPlace& place) {
+    const bool behind_gap = place.sequence > next_sequence_;
+    if (behind_gap) {
       trace_.counts().Add("tracedata.dropped_chunks", place.sequence - next_sequence_);
       AddLoss(place);
     }
     next_sequence_ = uint64_t{place.sequence} + 1;
+    return behind_gap;
   }
 
   // Of calls before or in a chunk. None of its events comes before that, whatever times it has.
@@ -314,7 +321,7 @@ class ChunkCalls : public ThreadCalls {
         {last_, EventHead(EventKind::kLost, static_cast<uint32_t>(LossReason::kNoSpace)), 0});
   }
 
-  Status AddChunk(const ChunkPlace& place) {
+  Status AddChunk(const ChunkPlace& place, bool behind_gap) {
     stored_.resize(place.stored);
     TRY_ASSIGN(const size_t n, trace_.calls().ReadAt(place.offset, stored_));
     const BlockHead head{.stored = place.stored,
@@ -336,19 +343,39 @@ class ChunkCalls : public ThreadCalls {
     const size_t first = events_.size();
     if (order_ == nullptr) order_ = std::make_unique<EventOrder>();
     order_->Append(bytes_, place.base, events_, trace_.counts());
+    for (OrderedEvent& event : std::span(events_).subspan(first)) {
+      if (event.kind() == EventKind::kLost) continue;
+      event.head = (event.head & ~kMaxFunction) | trace_.RowOf(event.function());
+    }
+    if (open_ && behind_gap && IsByAgent(first)) Resume(first);
     uint64_t late = 0;
     for (OrderedEvent& event : std::span(events_).subspan(first)) {
+      if (open_) open_->Note(event);
       if (event.ticks < last_) {
         event.ticks = last_;
         ++late;
       }
       last_ = event.ticks;
-      if (event.kind() != EventKind::kLost) {
-        event.head = (event.head & ~kMaxFunction) | trace_.RowOf(event.function());
-      }
     }
     trace_.counts().Add("tracedata.out_of_order", late);
     return {};
+  }
+
+  // Whether the agent made the gap before this chunk: it says what it has dropped. Of chunks that
+  // it wrote and that were lost later it knows nothing, and tells of no call anew.
+  [[nodiscard]] bool IsByAgent(size_t first) const {
+    return std::ranges::any_of(std::span(events_).subspan(first), [](const OrderedEvent& event) {
+      return event.kind() == EventKind::kLost && event.detail != 0 &&
+             event.function() == static_cast<uint32_t>(LossReason::kNoSpace);
+    });
+  }
+
+  void Resume(size_t first) {
+    const std::vector<uint32_t> ended = open_->Resume(events_, first, last_);
+    std::vector<OrderedEvent> left;
+    left.reserve(ended.size());
+    for (const uint32_t row : ended) left.push_back({last_, EventHead(EventKind::kLeft, row), 0});
+    events_.insert(events_.begin() + static_cast<std::ptrdiff_t>(first), left.begin(), left.end());
   }
 
   void Release() {
@@ -369,6 +396,7 @@ class ChunkCalls : public ThreadCalls {
   std::unique_ptr<EventOrder> order_;
   ByteView bytes_;
   std::vector<OrderedEvent> events_;
+  std::optional<OpenAcrossGaps> open_;  // where there are gaps
 };
 
 std::unique_ptr<ThreadCalls> Trace::CallsOf(size_t thread_row) {

@@ -230,6 +230,48 @@ TEST(TraceReader, AMissingChunkIsALoss) {
   EXPECT_EQ((*source)->counters().Get("tracedata.dropped_chunks"), 2u);
 }
 
+// A trace of one thread that has calls of 1, 2 and 3 open, from 110, 120 and 130 on, and then a gap
+// before a chunk of these words, whose times count from 110.
+std::string TextBehindGap(const std::vector<uint32_t>& behind) {
+  FakeTrace trace;
+  auto writer = TraceWriter::Begin(trace.calls, trace.facts, 0);
+  (void)writer->Add(TraceThread{.index = 0});
+  const auto add = [&](uint32_t sequence, uint64_t base, const std::vector<uint32_t>& all) {
+    ByteWriter words(Endian::kLittle);
+    for (const uint32_t word : all) words.U32(word);
+    (void)writer->Add(TraceChunk{.sequence = sequence, .base = base, .words = words.view()});
+  };
+  constexpr EventKind kEntry = EventKind::kEntry;
+  add(0, 100,
+      {EventHead(kEntry, 1), 10, EventHead(kEntry, 2), 20, EventHead(kEntry, 3, true), 30, 4, 99});
+  add(2, 110, behind);
+  auto source = trace.Open();
+  return TextOf(ReadRun(**source, 0));
+}
+constexpr uint32_t kDropped =
+    EventHead(EventKind::kLost, static_cast<uint32_t>(LossReason::kNoSpace));
+
+TEST(TraceReader, CallsThatAreOpenAcrossAGapOfTheAgentAreNoFurtherOnes) {
+  // 5 began in the gap, 3 ended there.
+  EXPECT_EQ(TextBehindGap({kDropped, 90, 7, EventHead(EventKind::kCall, 4), 95, 3,
+                           EventHead(EventKind::kEntry, 1), 0, EventHead(EventKind::kEntry, 2), 10,
+                           EventHead(EventKind::kEntry, 5), 60}),
+            "+1@110 +2@120 +3@130 !3@130 ~3@130 +5@170 !3@200 +4@205 -4@208 ");
+  // 2 and 3 return in the chunk.
+  EXPECT_EQ(
+      TextBehindGap({kDropped, 90, 7, EventHead(EventKind::kCall, 3), 20, 75,
+                     EventHead(EventKind::kCall, 2), 10, 90, EventHead(EventKind::kEntry, 1), 0}),
+      "+1@110 +2@120 +3@130 !3@130 !3@200 -3@205 -2@210 ");
+  // All have ended; the same function was called at another time.
+  EXPECT_EQ(TextBehindGap({kDropped, 90, 7, EventHead(EventKind::kEntry, 1), 1}),
+            "+1@110 +2@120 +3@130 !3@130 ~3@130 ~2@130 ~1@130 +1@130 !3@200 ");
+}
+
+TEST(TraceReader, CallsStayOpenAcrossAChunkThatWasLost) {
+  EXPECT_EQ(TextBehindGap({EventHead(EventKind::kExit, 3), 90, EventHead(EventKind::kExit, 2), 91}),
+            "+1@110 +2@120 +3@130 !3@130 -3@200 -2@201 ");
+}
+
 TEST(TraceReader, TimesNeverGoBack) {
   FakeTrace trace;
   auto writer = TraceWriter::Begin(trace.calls, trace.facts, 0);

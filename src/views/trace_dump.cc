@@ -120,15 +120,37 @@ std::string_view ActionText(tracedata::PatchEvent::Action action) {
   return "?";
 }
 
-// What was patched, by action and reason.
+// What was patched, by action and reason; of refusals the functions that were not patched later.
 std::map<std::string, uint64_t> PatchCounts(const TraceTables& tables) {
   std::map<std::string, uint64_t> counts;
+  std::map<uint32_t, std::string> refused;
   for (const tracedata::PatchEvent& patch : tables.patches) {
     std::string name(ActionText(patch.action));
     if (!patch.reason.empty()) name += ": " + patch.reason;
+    if (patch.action == tracedata::PatchEvent::Action::kRefused) {
+      refused[patch.function] = std::move(name);
+      continue;
+    }
+    if (patch.action == tracedata::PatchEvent::Action::kPatched) refused.erase(patch.function);
     ++counts[name];
   }
+  for (const auto& [function, name] : refused) ++counts[name];
   return counts;
+}
+
+// Calls that were not recorded, by reason; 0: it is not known how many.
+std::vector<std::pair<std::string, uint64_t>> LossesOf(const TraceTables& tables,
+                                                       const analyze::CallLosses& losses) {
+  std::vector<std::pair<std::string, uint64_t>> all;
+  for (uint32_t reason = 0; reason < losses.calls.size(); ++reason) {
+    if (losses.calls[reason] == 0) continue;
+    all.emplace_back(LossReasonText(reason), losses.calls[reason]);
+  }
+  if (losses.places != 0) all.emplace_back(fmt::format("in {} places", losses.places), 0);
+  for (const auto& loss : tables.losses) {
+    all.emplace_back(fmt::format("of process {}: {}", loss.pid, loss.reason), loss.calls);
+  }
+  return all;
 }
 
 // "-F parse -D 3", or that there are none.
@@ -302,7 +324,7 @@ Status TraceDumpChrome(TraceCalls& calls, ByteSink& sink) {
   return out.Flush();
 }
 
-std::string TraceInfoText(TraceCalls& calls) {
+std::string TraceInfoText(TraceCalls& calls, const analyze::CallLosses& losses) {
   const TraceTables& tables = calls.source().tables();
   std::string text;
   const auto line = [&](std::string_view name, const std::string& value) {
@@ -324,8 +346,7 @@ std::string TraceInfoText(TraceCalls& calls) {
   AppendSeconds(start, calls.scale().Time(calls.first_ticks()));
   line("first call", start);
   number("modules", tables.modules.size());
-  // Those of uftrace's recordings are known when their calls have been read.
-  if (!tables.functions.empty()) number("functions", tables.functions.size());
+  number("functions", tables.functions.size());
   number("threads", calls.threads().size());
   number("forks", tables.forks.size());
   for (const auto& exec : tables.execs) line("exec", fmt::format("{} {}", exec.pid, exec.path));
@@ -338,8 +359,8 @@ std::string TraceInfoText(TraceCalls& calls) {
     AppendSeconds(time, calls.scale().Time(change.ticks));
     line("filters", fmt::format("{} since {}", FiltersText(change), time));
   }
-  for (const auto& loss : tables.losses) {
-    line("lost", fmt::format("{} calls of process {}: {}", loss.calls, loss.pid, loss.reason));
+  for (const auto& [where, count] : LossesOf(tables, losses)) {
+    line("lost", count == 0 ? "calls " + where : fmt::format("{} calls {}", count, where));
   }
   line("damage", calls.source().damage());
   for (const auto& [name, count] : calls.source().counters().values()) number(name, count);
@@ -367,7 +388,7 @@ void AppendExits(std::string& out, const TraceTables& tables) {
 
 }  // namespace
 
-std::string TraceInfoJson(TraceCalls& calls) {
+std::string TraceInfoJson(TraceCalls& calls, const analyze::CallLosses& losses) {
   const TraceTables& tables = calls.source().tables();
   std::string out = "{\"schema\":\"stackreel.trace_info\",\"version\":1";
   const auto text = [&](std::string_view name, std::string_view value) {
@@ -424,6 +445,16 @@ std::string TraceInfoJson(TraceCalls& calls) {
       AppendJsonString(out, tracedata::ToText(filter));
     }
     out += "]}";
+  }
+  out += "],\n\"losses\":[";
+  first = true;
+  for (const auto& [where, count] : LossesOf(tables, losses)) {
+    out += first ? "\n{\"calls\":" : ",\n{\"calls\":";
+    out += count == 0 ? std::string("null") : fmt::format("{}", count);
+    out += ",\"where\":";
+    AppendJsonString(out, where);
+    out += '}';
+    first = false;
   }
   out += ']';
   text("damage", calls.source().damage());

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "analyze/trace_calls.h"
+#include "analyze/trace_profile.h"
 #include "base/error.h"
 #include "base/io.h"
 
@@ -17,7 +18,7 @@ Status TraceDumpJson(analyze::TraceCalls& calls, ByteSink& out);
 // each call ("X"), in order of ends; times in microseconds.
 Status TraceDumpChrome(analyze::TraceCalls& calls, ByteSink& out);
 // What the trace is: format, program, machine, modules, threads, clock, patches, losses.
-std::string TraceInfoText(analyze::TraceCalls& calls);
-std::string TraceInfoJson(analyze::TraceCalls& calls);
+std::string TraceInfoText(analyze::TraceCalls& calls, const analyze::CallLosses& losses);
+std::string TraceInfoJson(analyze::TraceCalls& calls, const analyze::CallLosses& losses);
 
 }  // namespace stackreel::views

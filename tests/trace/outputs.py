@@ -2,6 +2,7 @@
 """Where traces are written, and what becomes of calls that cannot be: outputs.py STACKREEL SOURCE
 
 Exit code 77: there is no compiler, or nothing may be traced here."""
+import json
 import os
 import re
 import resource
@@ -32,10 +33,10 @@ class Trace:
         self.is_ready = self.process.stdout.readline() == "ready\n"
 
     def finish(self):
-        """Lets it go on to its end: what was said, and of how many calls, how many are lost."""
+        """Lets it go on to its end: what was said, how many calls were recorded, and lost."""
         _, said = self.process.communicate("x\n", timeout=60)
-        counts = re.search(r"stackreel: (\d+) calls? of 1 function in .*, (\d+) lost", said)
-        return said, *(int(number) for number in counts.groups() if counts)
+        counts = re.search(r"stackreel: (\d+) calls? of \d functions? in .*, (\d+) lost", said)
+        return said, *((int(number) for number in counts.groups()) if counts else (0, 0))
 
 
 def shown_calls(trace):
@@ -73,6 +74,25 @@ def disk_full(program, folder):
     check(report.returncode == 0, "full: what was written is whole")
 
 
+def dropped(program, folder):
+    """Open calls are what they were behind each place where calls were dropped."""
+    trace = os.path.join(folder, "dropped")
+    traced = Trace(program, trace, "-P", "main", "-P", "make_calls", "--on-full=drop", "--buffer=1",
+                   "-z19", calls=10 * CALLS)
+    said, calls, lost = traced.finish()
+    check(lost > 0 and calls > 0, f"dropped: {calls} calls, {lost} lost")
+    check(traced.process.returncode == 0, f"dropped: exit code {traced.process.returncode}")
+    report = subprocess.run([STACKREEL, "report", "-i", trace, "--format=json"],
+                            capture_output=True, text=True, timeout=60)
+    functions = {row["function"]: row["calls"] for row in json.loads(report.stdout)["functions"]}
+    check(functions["main"] == 1, f"dropped: main was called {functions['main']} times")
+    check(functions["make_calls"] <= 2, f"dropped: make_calls {functions['make_calls']} times")
+    check(f"{lost} calls were not recorded" in report.stderr, f"dropped: {report.stderr}")
+    info = subprocess.run([STACKREEL, "info", "-i", trace], capture_output=True, text=True,
+                          timeout=60)
+    check(f"{lost} calls no space" in info.stdout, f"dropped: info says {info.stdout}")
+
+
 def in_use(program, folder):
     trace = os.path.join(folder, "used")
     first = Trace(program, trace)
@@ -106,6 +126,7 @@ def main():
             return 77
         removed_while_it_is_written(program, folder)
         disk_full(program, folder)
+        dropped(program, folder)
         in_use(program, folder)
     print(f"{len(failures)} failures")
     return 1 if failures else 0

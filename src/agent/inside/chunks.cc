@@ -158,7 +158,9 @@ bool HasRoom(ThreadSlot& slot, uint64_t now, uint64_t values = 0) {
   if (slot.chunk == 0) return false;
   if (slot.write + kLongestStep + values <= slot.chunk_words + tracedata::kChunkSize) return true;
   Publish(slot);
-  return TakeChunk(slot, now);
+  if (TakeChunk(slot, now)) return true;
+  Count(slot, LossReason::kNoSpace);  // by which the reader knows that this gap is ours
+  return false;
 }
 
 // kEntry of every open call that has none. Goes on in a new chunk if there are that many.
