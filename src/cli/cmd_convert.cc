@@ -1,5 +1,6 @@
 // stackreel convert: a trace in another format.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <memory>
@@ -76,16 +77,18 @@ Result<int> ConvertCommand::Run(const GlobalOptions& global) {
   if (output.empty()) output = format_ == "uftrace" ? "uftrace.data" : kDefaultTrace;
   while (output.size() > 1 && output.ends_with('/')) output.pop_back();
   std::error_code error;
-  if (std::filesystem::exists(output, error)) {
+  const bool is_empty_folder =
+      std::filesystem::is_directory(output, error) && std::filesystem::is_empty(output, error);
+  if (std::filesystem::exists(output, error) && !is_empty_folder) {
     return Fail(Error(ErrorKind::kUsage, fmt::format("{} is there already", output))
                     .WithCure("name another directory with -o, or remove it first"));
   }
   TRY(input_.Open());
-  const std::string unfinished = output + ".unfinished";
-  std::filesystem::remove_all(unfinished, error);
+  // Whatever else is there is not ours to remove.
+  const std::string unfinished = fmt::format("{}.unfinished-{}", output, getpid());
   if (!std::filesystem::create_directory(unfinished, error)) {
-    return Fail(ErrorKind::kIo,
-                fmt::format("cannot make directory {}: {}", unfinished, error.message()));
+    const std::string why = error ? error.message() : "it is there already";
+    return Fail(ErrorKind::kIo, fmt::format("cannot make directory {}: {}", unfinished, why));
   }
   Status status = Write(unfinished);
   if (status) {

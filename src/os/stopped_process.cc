@@ -98,7 +98,7 @@ Error WhyNotSeized(uint32_t pid, Error error) {
           .WithCure("end that tracer (a debugger, strace), then try again");
     }
   }
-  std::string cure = "run as the user who owns the process, or as root";
+  std::string cure = HowToBeAllowed();
   const auto scope = ReadNumberFile("/proc/sys/kernel/yama/ptrace_scope");
   if (scope && *scope != 0) {
     cure += fmt::format(
@@ -109,6 +109,11 @@ Error WhyNotSeized(uint32_t pid, Error error) {
 }
 
 }  // namespace
+
+std::string HowToBeAllowed() {
+  if (geteuid() != 0) return "run as the user who owns the process, or as root";
+  return "run outside of this container: root has not all capabilities here";
+}
 
 Result<std::unique_ptr<StoppedProcess>> StoppedProcess::Stop(uint32_t pid,
                                                              std::chrono::milliseconds patience) {

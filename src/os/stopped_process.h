@@ -21,6 +21,9 @@
 
 namespace stackreel::os {
 
+// The cure where ptrace(2), or a file of /proc, refuses a process for want of rights.
+std::string HowToBeAllowed();
+
 // All threads of a process, and of those that share its memory (children of vfork(2), clone(2) with
 // CLONE_VM), held for as long as this lives: nobody runs its code. Then each goes on as it was, and
 // sees nothing of it:

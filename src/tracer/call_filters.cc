@@ -33,14 +33,17 @@ constexpr auto kPlainTriggers = std::to_array<PlainTrigger>({{"filter", tracedat
                                                              {"traceoff", tracedata::kTraceOff}});
 
 // More levels than a thread's open calls are as good as no limit.
-Result<uint32_t> ParseLevels(std::string_view option, std::string_view text, uint32_t least) {
+Result<uint32_t> ParseLevels(std::string_view option, std::string_view text) {
   uint64_t number = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool is_number = end == text.data() + text.size() && code != std::errc::invalid_argument;
   if (is_number && code == std::errc::result_out_of_range) return tracedata::kLevels;
-  if (!is_number || number < least) {
-    return Fail(ErrorKind::kUsage,
-                fmt::format("{}: '{}' is not a number of levels, {} or more", option, text, least));
+  if (!is_number || number == 0) {
+    Error error(ErrorKind::kUsage,
+                fmt::format("{}: '{}' is not a number of levels, 1 or more", option, text));
+    if (is_number && option != "-D")
+      error.cure = "FUNCTION@notrace leaves it out, and what it calls";
+    return Fail(std::move(error));
   }
   return static_cast<uint32_t>(std::min<uint64_t>(number, tracedata::kLevels));
 }
@@ -49,7 +52,7 @@ Status AddTrigger(std::string_view trigger, FunctionFilter& filter) {
   const size_t equals = trigger.find('=');
   const std::string_view name = trigger.substr(0, equals);
   if (equals != std::string_view::npos && name == "depth") {
-    TRY_ASSIGN(const uint32_t levels, ParseLevels("-T depth", trigger.substr(equals + 1), 0));
+    TRY_ASSIGN(const uint32_t levels, ParseLevels("-T depth", trigger.substr(equals + 1)));
     filter.actions.flags |= tracedata::kSetsLevels;
     filter.actions.levels = static_cast<uint16_t>(levels);
     return {};
@@ -109,7 +112,7 @@ Result<CallFilters> CallFilters::Parse(std::span<const FilterOption> options) {
   for (size_t i = 0; i < options.size(); ++i) {
     const FilterOption& option = options[i];
     if (option.kind == Kind::kDepth) {
-      TRY_ASSIGN(filters.levels, ParseLevels("-D", option.text, 1));
+      TRY_ASSIGN(filters.levels, ParseLevels("-D", option.text));
     } else if (option.kind == Kind::kTime) {
       TRY_ASSIGN(filters.least_nanoseconds, ParseDuration("-t", option.text));
     } else if (option.kind == Kind::kTracing) {

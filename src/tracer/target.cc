@@ -57,7 +57,7 @@ Status RefuseOtherMachine(uint32_t pid) {
                       fmt::format("process {} may not be traced: it belongs to another user, or "
                                   "has rights that you have not",
                                   pid))
-                    .WithCure("run as the user who owns the process, or as root"));
+                    .WithCure(os::HowToBeAllowed()));
   }
   std::array<uint8_t, sizeof(Elf64_Ehdr)> header = {};
   if (pread(file.get(), header.data(), header.size(), 0) != static_cast<ssize_t>(header.size()) ||
@@ -143,7 +143,7 @@ Result<std::unique_ptr<Target>> Target::Open(uint32_t pid) {
     Error error = os::ErrnoError(errno, "cannot open", path);
     if (errno == EACCES || errno == EPERM) {
       error.kind = ErrorKind::kPermission;
-      error.cure = "run as the user who owns the process, or as root";
+      error.cure = os::HowToBeAllowed();
     }
     return Fail(std::move(error));
   }

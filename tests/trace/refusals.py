@@ -109,6 +109,9 @@ class Cases:
             with Target(*plain) as target:
                 self.trace("other_user", "-P", "parse_line", "-p", str(target.pid), target=target,
                            before=("setpriv", f"--reuid={NOBODY}", "--clear-groups"))
+                self.trace("root_of_a_container", "-P", "parse_line", "-p", str(target.pid),
+                           target=target, before=("setpriv", "--bounding-set=-sys_ptrace",
+                                                  "--inh-caps=-sys_ptrace"))
 
     def run_32_bit(self):
         program = os.path.join(self.folder, "small")
