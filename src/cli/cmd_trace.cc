@@ -369,12 +369,15 @@ int TraceCommand::Report(const TraceSummary& summary, const GlobalOptions& globa
     Print(stderr, "stackreel: {} of {} in {}, {} lost; {} bytes in {}\n",
           Plural(summary.collected.calls, "call"), Plural(summary.patched.patched, "function"),
           Plural(summary.collected.threads, "thread"), lost, summary.bytes, summary.directory);
+    for (const std::string& pattern : summary.unmatched) {
+      Print(stderr, "  '{}' has matched nothing\n", pattern);
+    }
     for (const auto& [reason, count] : summary.patched.refused) {
       Print(stderr, "  {} not patched: {}\n", Plural(count, "function"), reason);
     }
     if (summary.followed.patched != 0) {
-      Print(stderr, "  {} patched in libraries that were loaded later\n",
-            Plural(summary.followed.patched, "function"));
+      Print(stderr, "  {} patched in {} later\n", Plural(summary.followed.patched, "function"),
+            summary.executed != 0 ? "what was executed or loaded" : "libraries that were loaded");
     }
     for (const auto& [reason, count] : summary.without_values) {
       Print(stderr, "  {} without values: {}\n", Plural(count, "function"), reason);
@@ -421,6 +424,14 @@ int TraceCommand::Report(const TraceSummary& summary, const GlobalOptions& globa
   }
   if (!summary.write_error) {
     PrintError(summary.write_error.error(), global);
+    return kExitFailed;
+  }
+  if (!summary.anything_patched) {
+    PrintError(Error(ErrorKind::kNotFound,
+                     "nothing was recorded: no function that is named could "
+                     "be patched in any program or library that came")
+                   .WithCure("functions of all modules: 'NAME@*'; every function: -P ."),
+               global);
     return kExitFailed;
   }
   return summary.exit_code.value_or(kExitDone);

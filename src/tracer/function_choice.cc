@@ -11,15 +11,35 @@
 
 namespace stackreel::tracer {
 
-std::string TraceName(const ModuleFunction& function) {
-  const auto underscores = [](std::string_view name) {
-    return std::min(name.find_first_not_of('_'), name.size());
+namespace {
+
+// Whether a name is rather meant for others than another name of the same function.
+bool IsPlainer(std::string_view name, std::string_view than) {
+  name = symbolize::WithoutVersion(name);
+  than = symbolize::WithoutVersion(than);
+  // _Z is how C++ names begin.
+  if (than.empty()) return true;
+  if (name.starts_with("_Z") || than.starts_with("_Z")) return false;
+  const auto underscores = [](std::string_view text) {
+    return std::min(text.find_first_not_of('_'), text.size());
   };
-  std::string_view best = function.name;
-  for (const std::string_view name : function.others) {
-    // _Z is how C++ names begin.
-    const bool is_plain = !name.starts_with("_Z") && !best.starts_with("_Z");
-    if (best.empty() || (is_plain && underscores(name) < underscores(best))) best = name;
+  if (underscores(name) != underscores(than)) return underscores(name) < underscores(than);
+  // What the C library has for large files is the function itself.
+  return than.size() == name.size() + 2 && than.starts_with(name) && than.ends_with("64");
+}
+
+}  // namespace
+
+std::string TraceName(const ModuleFunction& function, const FunctionPattern* pattern) {
+  std::string_view best;
+  const auto consider = [&](std::string_view name, const FunctionPattern* meant) {
+    if (meant != nullptr && !meant->MatchesName(name)) return;
+    if (IsPlainer(name, best)) best = name;
+  };
+  for (const FunctionPattern* meant : {pattern, static_cast<const FunctionPattern*>(nullptr)}) {
+    if (!best.empty()) break;
+    consider(function.name, meant);
+    for (const std::string_view name : function.others) consider(name, meant);
   }
   if (!best.empty()) return std::string(symbolize::WithoutVersion(best));
   return fmt::format("func_{:x}", function.start.value);

@@ -21,10 +21,10 @@ struct PatternChoice {
   Choice choice = Choice::kPatch;
 };
 
-// What a function is called in a trace. Of several names the one that is meant for others: malloc,
-// not __libc_malloc. Of a function that no symbol names (its module is stripped) the place in its
-// file.
-std::string TraceName(const ModuleFunction& function);
+// What a function is called in a trace. Of several names, if there is a `pattern` those that it
+// matches, the one that is meant for others: malloc, not __libc_malloc. Of a function that no
+// symbol names (its module is stripped) the place in its file.
+std::string TraceName(const ModuleFunction& function, const FunctionPattern* pattern = nullptr);
 
 bool MatchesModule(const FunctionPattern& pattern, const TargetModule& module);
 // By its name, or another.

@@ -78,6 +78,20 @@ TEST(TraceName, IsTheOneMeantForOthers) {
   EXPECT_EQ(TraceName(Function("")), "func_1139");
 }
 
+TEST(TraceName, IsTheOneThatThePatternMatches) {
+  const ModuleFunction open = Function("open64", {"__open64", "__open", "open@@GLIBC_2.2.5"});
+  EXPECT_EQ(TraceName(open), "open");
+  const auto name_of = [](const ModuleFunction& function, std::string_view text) {
+    const PatternChoice named = Named(text, Choice::kPatch);
+    return TraceName(function, &named.pattern);
+  };
+  EXPECT_EQ(name_of(open, "open"), "open");
+  EXPECT_EQ(name_of(open, "open64"), "open64");
+  EXPECT_EQ(name_of(open, "__open*"), "__open");
+  EXPECT_EQ(name_of(open, "*"), "open");
+  EXPECT_EQ(name_of(Function("bcmp", {"memcmp"}), "memc*"), "memcmp");
+}
+
 TEST(NothingMatches, NamesTheModulesThereAre) {
   auto pattern = FunctionPattern::Parse("f@libm");
   std::vector<TargetModule> modules;

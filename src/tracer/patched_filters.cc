@@ -30,7 +30,9 @@ PatchedFunctions::FunctionList PatchedFunctions::MatchesOf(const FunctionPattern
     if (!module.is_mapped || !MatchesModule(pattern, module)) continue;
     if (!ReadCode(module, target_.pid(), executor_)) continue;
     for (const ModuleFunction& function : module.code->functions()) {
-      if (MatchesFunction(pattern, function)) list.emplace_back(m, &function);
+      if (!MatchesFunction(pattern, function)) continue;
+      list.emplace_back(m, &function);
+      NoteName(m, function, pattern);
     }
   }
   return list;

@@ -87,11 +87,27 @@ PatchedFunctions::Choices PatchedFunctions::ChooseIn(const std::set<size_t>& mod
     if (concerned.empty() || !ReadCode(module, target_.pid(), executor_)) continue;
     for (const ModuleFunction& function : module.code->functions()) {
       const Choice choice = ChoiceOf(patterns, concerned, function, matched);
-      if (choice == Choice::kPatch) choices.patch.emplace_back(m, &function);
+      if (choice == Choice::kPatch) {
+        choices.patch.emplace_back(m, &function);
+        if (function.others.empty()) continue;
+        const auto decides = std::ranges::find_if(
+            concerned, [&](size_t i) { return MatchesFunction(patterns[i].pattern, function); });
+        NoteName(m, function, patterns[*decides].pattern);
+      }
       if (choice == Choice::kUnpatch) choices.unpatch.emplace_back(m, &function);
     }
   }
+  for (size_t i = 0; i < patterns.size(); ++i) {
+    if (matched[i]) matched_.insert(patterns[i].pattern.text());
+  }
   return choices;
+}
+
+// A function that has several names is called as who named it first did.
+void PatchedFunctions::NoteName(size_t module, const ModuleFunction& function,
+                                const FunctionPattern& pattern) {
+  if (function.others.empty()) return;
+  names_.try_emplace(Key{module, function.start}, TraceName(function, &pattern));
 }
 
 Result<PatchedFunctions::Function*> PatchedFunctions::RegisterNamed(
@@ -130,13 +146,15 @@ Result<PatchedFunctions::Function*> PatchedFunctions::Register(size_t module,
   actions_changed_ = actions_changed_ || !recorded.reads.empty();
   at->second.actions.list = std::move(recorded.reads);
   if (!is_new_function) return &at->second;
-  TRY(facts_(tracedata::TraceFunction{.id = id,
-                                      .module = *of.number,
-                                      .svma = function.start,
-                                      .size = function.code.size(),
-                                      .name = TraceName(function),
-                                      .arguments = std::move(recorded.arguments),
-                                      .returns = std::move(recorded.results)}));
+  const auto name = names_.find(key);
+  TRY(facts_(
+      tracedata::TraceFunction{.id = id,
+                               .module = *of.number,
+                               .svma = function.start,
+                               .size = function.code.size(),
+                               .name = name != names_.end() ? name->second : TraceName(function),
+                               .arguments = std::move(recorded.arguments),
+                               .returns = std::move(recorded.results)}));
   return &at->second;
 }
 
@@ -184,9 +202,8 @@ Status PatchedFunctions::AddSite(size_t module, const PlannedSite& planned) {
   Function& function = functions_.at(key);
   const auto added = sites_.Add(planned.site);
   if (!added) {
-    function.refused = std::string(ToString(added.error()));
     rooms_->GiveBack(planned.slot);
-    return {};
+    return Refuse(function, std::string(ToString(added.error())));
   }
   // Nobody runs it before the site leads there.
   TRY(target_.Write(planned.slot.start, planned.stub_bytes));
@@ -204,8 +221,7 @@ Status PatchedFunctions::PlanAll(const Wishes& wishes) {
     SitePlan plan = PlanSites(modules_[m].placed(), list, plan_options_, *rooms_);
     for (const PlannedSite& planned : plan.sites) TRY(AddSite(m, planned));
     for (RefusedFunction& refused : plan.refused) {
-      functions_.at(by_id_.at({m, refused.function})).refused = refused.reason;
-      TRY(Log(PatchEvent::Action::kRefused, refused.function, refused.reason));
+      TRY(Refuse(functions_.at(by_id_.at({m, refused.function})), std::move(refused.reason)));
     }
   }
   return {};
@@ -234,10 +250,11 @@ Result<std::vector<PatchedFunctions::Function*>> PatchedFunctions::Plan(
     TRY_ASSIGN(Function * known, RegisterNamed(module, *function));
     wanted.push_back(known);
     known->named = known->named || what == For::kRecording;
+    known->wanted = true;
     if (known->is_needed) {
-      known->refused = kNeededByTracing;
+      TRY(Refuse(*known, kNeededByTracing));
     } else if (unfit != nullptr) {
-      known->refused = unfit;
+      TRY(Refuse(*known, unfit));
     } else {
       known->refused.clear();
       if (known->site) continue;
@@ -291,7 +308,7 @@ Status PatchedFunctions::Check(std::span<const PatternChoice> patterns, bool eac
     if (MayHaveNeeded(modules_[m])) expected_[m] = kMostNeeded;
   }
   for (const auto& [module, function] : choices.patch) ++expected_[module];
-  return CheckValues(choices.patch);
+  return each_must_match ? CheckValues(choices.patch) : Status();
 }
 
 Status PatchedFunctions::Reserve() {

@@ -80,6 +80,8 @@ class PatchedFunctions {
   // The same for patterns of another program: those that match nothing here stay in force.
   Result<PatchCounts> TakeOver(std::span<const PatternChoice> patterns);
   [[nodiscard]] std::span<const PatternChoice> in_force() const { return in_force_; }
+  // Those of all patterns so far that something has matched.
+  [[nodiscard]] const std::set<std::string>& matched() const { return matched_; }
   // Whether each pattern of the filters matches something; an error as SetFilters gives it.
   Status CheckFilters(const CallFilters& filters);
   // Puts these in force, instead of those that were. Their functions are patched for it, and
@@ -124,7 +126,8 @@ class PatchedFunctions {
     uint32_t id = 0;
     std::optional<size_t> site;  // in sites_
     std::string refused;
-    bool named = false;  // by the user
+    bool named = false;   // by the user, to be recorded
+    bool wanted = false;  // the same, or to act
     // Patched whenever anything is: it walks the stack, or tells what was loaded.
     bool is_needed = false;
     bool recorded = false;           // named by the user, and not to be unpatched since
@@ -148,6 +151,7 @@ class PatchedFunctions {
   void KeepInForce(std::span<const PatternChoice> patterns);
   [[nodiscard]] bool MayComeLater(const FunctionPattern& pattern) const;
   Status AddLinkerStub(Wishes& wishes);
+  void NoteName(size_t module, const ModuleFunction& function, const FunctionPattern& pattern);
   Result<Choices> Choose(std::span<const PatternChoice> patterns, bool each_must_match);
   Choices ChooseIn(const std::set<size_t>& modules, std::span<const PatternChoice> patterns,
                    std::vector<bool>& matched);
@@ -189,6 +193,8 @@ class PatchedFunctions {
   patch::Outcome SwitchByTrap(patch::Direction direction, std::span<const size_t> sites);
   void Take(const patch::Outcome& outcome, PatchCounts& counts);
   void CountPatched(std::span<Function* const> wanted, PatchCounts& counts) const;
+  Status Refuse(Function& function, std::string reason);
+  [[nodiscard]] std::string WhyNotPatched(const Function& function) const;
   Status LogPatch(std::span<const size_t> sites, tracedata::PatchEvent::Action action);
   Status Log(tracedata::PatchEvent::Action action, uint32_t function, std::string reason);
 
@@ -207,9 +213,11 @@ class PatchedFunctions {
   std::vector<TargetModule> modules_;
   std::set<size_t> fresh_;  // modules that no pattern has been compared with since they were mapped
   std::vector<PatternChoice> in_force_;
+  std::set<std::string> matched_;                           // texts of patterns
   std::vector<std::pair<uint64_t, uint64_t>> mapped_code_;  // start and inode
   std::map<Key, Function> functions_;
   std::map<std::pair<size_t, uint32_t>, Key> by_id_;  // with its module
+  std::map<Key, std::string> names_;                  // of those that have several: who named them
   tracedata::ActionSet common_actions_;               // all but what each function has
   uint64_t ticks_per_second_ = 1'000'000'000;
   CallFilters filters_;

@@ -26,9 +26,32 @@ Status PatchedFunctions::Log(PatchEvent::Action action, uint32_t function, std::
                            .reason = std::move(reason)});
 }
 
+// What is refused is told of in the trace as it is by Count(): functions that somebody wants, by
+// the last reason.
+Status PatchedFunctions::Refuse(Function& function, std::string reason) {
+  if (function.refused == reason) return {};
+  function.refused = std::move(reason);
+  if (!function.wanted) return {};
+  return Log(PatchEvent::Action::kRefused, function.id, function.refused);
+}
+
+// Empty if it is patched, or may be later.
+std::string PatchedFunctions::WhyNotPatched(const Function& function) const {
+  if (!function.refused.empty() || !function.site) return function.refused;
+  const patch::SiteState state = sites_.state(*function.site);
+  const bool is_stuck = state == patch::SiteState::kModified || state == patch::SiteState::kStuck;
+  return is_stuck ? std::string(ToString(state)) : "";
+}
+
 Status PatchedFunctions::LogPatch(std::span<const size_t> sites, PatchEvent::Action action) {
   for (const size_t i : sites) {
     const uint32_t function = sites_.site(i).function;
+    if (FunctionOf(i).is_needed && !FunctionOf(i).wanted) continue;
+    const bool refused = action == PatchEvent::Action::kPatched && !FunctionOf(i).refused.empty();
+    if (refused) {
+      TRY(Log(PatchEvent::Action::kRefused, function, FunctionOf(i).refused));
+      continue;
+    }
     switch (sites_.state(i)) {
       case patch::SiteState::kPatched:
       case patch::SiteState::kOriginal:
@@ -100,8 +123,7 @@ Status PatchedFunctions::WatchTraps() {
   PatchCounts counts;
   Take(Switch(patch::Direction::kUnpatch, traps), counts);
   for (const size_t i : traps) {
-    FunctionOf(i).refused = *why_not;
-    TRY(Log(PatchEvent::Action::kRefused, sites_.site(i).function, *why_not));
+    TRY(Refuse(FunctionOf(i), *why_not));
   }
   return counts.error.empty() ? Status() : Fail(ErrorKind::kIo, counts.error);
 }
@@ -223,9 +245,9 @@ size_t PatchedFunctions::CountForeign() const {
 SiteCounts PatchedFunctions::Count() const {
   SiteCounts counts;
   for (const auto& [key, function] : functions_) {
-    if (!function.named) continue;
-    ++counts.functions;
-    if (!function.refused.empty()) ++counts.refused[function.refused];
+    counts.functions += function.named ? 1 : 0;
+    if (!function.wanted) continue;
+    if (std::string why = WhyNotPatched(function); !why.empty()) ++counts.refused[std::move(why)];
   }
   for (size_t i = 0; i < sites_.size(); ++i) {
     if (FunctionOf(i).is_needed) continue;

@@ -7,9 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <future>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -36,8 +34,6 @@ constexpr auto kBetweenLooks = 50ms;
 constexpr int kLookShare = 20;
 // How often it is looked whether the program lets traps be traps; it is held for that.
 constexpr auto kBetweenWatchingTraps = 1000ms;
-// How long a process that has no memory any more takes to end.
-constexpr auto kEndPatience = 1000ms;
 // The same for a program that is at its very start when it is attached to.
 constexpr int kStartTries = 50;
 // How often a process is attached to that becomes another program meanwhile.
@@ -108,8 +104,9 @@ Status TraceSession::Open() {
   }
   MakeFunctions();
   TRY_ASSIGN(const CallFilters filters, CallFilters::Parse(options_.filters));
-  TRY(functions_->CheckFilters(filters));
-  return functions_->Check(options_.patterns);
+  // Of programs that are followed, a later one may have what this one has not.
+  if (!options_.follow) TRY(functions_->CheckFilters(filters));
+  return functions_->Check(options_.patterns, /*each_must_match=*/!options_.follow);
 }
 
 void TraceSession::MakeFunctions() {
@@ -188,11 +185,13 @@ Status TraceSession::Record(std::span<const PatternChoice> patterns, bool is_fir
   collector_->Start();
   TRY(agent_->SetRecording(*target_, true));
   if (!options_.filters.empty()) {
-    TRY_ASSIGN(PatchCounts acting, PutFilters(options_.filters, /*each_must_match=*/is_first));
+    const bool must_match = is_first && !options_.follow;
+    TRY_ASSIGN(PatchCounts acting, PutFilters(options_.filters, must_match));
     if (is_first) summary_.acting = std::move(acting);
   }
-  TRY_ASSIGN(PatchCounts patched,
-             is_first ? functions_->Apply(patterns) : functions_->TakeOver(patterns));
+  TRY_ASSIGN(PatchCounts patched, is_first && !options_.follow ? functions_->Apply(patterns)
+                                                               : functions_->TakeOver(patterns));
+  anything_patched_ = anything_patched_ || patched.patched + patched.deferred != 0;
   if (patched.patched == 0 && !patched.error.empty()) {
     return Fail(ErrorKind::kUnsupported,
                 fmt::format("process {} cannot be patched: {}", target_->pid(), patched.error));
@@ -241,104 +240,6 @@ std::optional<TraceEnd> TraceSession::EndedMeanwhile() {
   return target_ == nullptr ? std::nullopt : Ended();
 }
 
-void TraceSession::AnswerProgram() {
-  uint64_t count = 0;
-  (void)!read(collector_->asked_fd(), &count, sizeof(count));
-  tracedata::PoolHeader& pool = agent_->pool().header();
-  const uint32_t asked = pool.asked;
-  if (asked == pool.answered && functions_->HearsOfLibraries()) return;
-  pool.seen = asked;
-  NoteUntold();
-  // What fails now is tried again at the next request; the program waits no longer than for one
-  // try.
-  if (const auto followed = functions_->FollowLibraries(); followed && followed->matched != 0) {
-    summary_.followed.matched += followed->matched;
-    summary_.followed.patched += followed->patched;
-    (void)output_->Flush();
-  }
-  const auto follower = options_.follow ? BeginToFollow() : nullptr;
-  agent_->pool().Answer(asked);
-  if (follower != nullptr) FollowExec(*follower);
-}
-
-// Takes hold of the thread that is about to execute another program, if one is.
-std::unique_ptr<os::ExecFollower> TraceSession::BeginToFollow() {
-  const Avma at = agent_->place().control() + offsetof(AgentControl, executing_tid);
-  const auto own_id = target_->ReadObject<uint32_t>(at);
-  if (!own_id || *own_id == 0 || !target_->WriteObject<uint32_t>(at, 0)) return nullptr;
-  OwnIds ids;
-  for (const uint32_t tid : os::ListThreads(target_->pid())) {
-    if (ids.Of(target_->pid(), tid) != *own_id) continue;
-    auto follower = os::ExecFollower::Begin(target_->pid(), tid);
-    if (follower) return std::move(*follower);
-    summary_.not_followed = std::move(follower.error());
-  }
-  return nullptr;
-}
-
-void TraceSession::FollowExec(os::ExecFollower& follower) {
-  auto held = follower.Await();
-  if (held && !*held) return;  // it could not be executed, and the program goes on
-  Status closed = CloseProgram();
-  if (!closed && summary_.write_error) summary_.write_error = std::move(closed);
-  Status followed = held ? OpenExecuted(**held) : Fail(std::move(held.error()));
-  if (followed) {
-    ++summary_.executed;
-    return;
-  }
-  given_up_ = true;
-  const bool may_have_ended = followed.error().kind == ErrorKind::kNotFound ||
-                              followed.error().kind == ErrorKind::kInterrupted;
-  if (!IsGone(may_have_ended ? kEndPatience : 0ms)) {
-    summary_.not_followed = std::move(followed.error());
-  }
-}
-
-// What was the program is no more.
-Status TraceSession::CloseProgram() {
-  Status stopped = collector_->Stop();
-  Status taken = collector_->TakeOwned({}, /*all=*/false);
-  agent_->pool().Drop();
-  collected_before_ += collector_->counts();
-  next_thread_ = collector_->next_thread();
-  collector_.reset();
-  TRY(std::move(stopped));
-  TRY(std::move(taken));
-  std::error_code error;
-  const auto path =
-      std::filesystem::read_symlink(fmt::format("/proc/{}/exe", target_->pid()), error);
-  return output_->Add(tracedata::ProcessExec{
-      .ticks = NowTicks(), .pid = target_->pid(), .path = error ? "" : path.string()});
-}
-
-// The program that has taken its place is held at its entry.
-Status TraceSession::OpenExecuted(const os::HeldEntry& held) {
-  entry_ = held;
-  const uint32_t pid = target_->pid();
-  const auto in_force = functions_->in_force();
-  const std::vector<PatternChoice> patterns(in_force.begin(), in_force.end());
-  TRY_ASSIGN(auto target, Target::Open(pid));
-  const Status stopped = target->Hold();
-  // If it cannot be traced it is not to stay there.
-  TRY(target->Write(held.at, held.original));
-  TRY(stopped);
-  const auto was = std::exchange(target_, std::move(target));
-  MakeFunctions();
-  auto agent = std::exchange(agent_, nullptr);
-  agent_reads_no_texts_ = false;
-  Status begun = functions_->Check(patterns, /*each_must_match=*/false);
-  if (begun) begun = Install();
-  if (begun) begun = agent_->pool().Fill();
-  if (begun) begun = functions_->Prepare(patterns);
-  if (begun) begun = Record(patterns, /*is_first=*/false);
-  if (begun) return {};
-  UntoldCalls open;
-  (void)Leave(open);
-  if (agent_ == nullptr) agent_ = std::move(agent);
-  if (target_->held()) (void)target_->LetGo();
-  return begun;
-}
-
 // What a program that is killed has open is known as of the last look.
 void TraceSession::NoteUntold() {
   const auto before = steady_clock::now();
@@ -378,6 +279,7 @@ Status TraceSession::Tend() {
 
 Result<PatchCounts> TraceSession::Apply(std::span<const PatternChoice> patterns) {
   TRY_ASSIGN(PatchCounts counts, functions_->Apply(patterns));
+  anything_patched_ = anything_patched_ || counts.patched + counts.deferred != 0;
   TRY(output_->Flush());
   return counts;
 }
@@ -494,6 +396,7 @@ Result<TraceSummary> TraceSession::Finish(TraceEnd end) {
   agent_->pool().Drop();
   summary_.sites = functions_->Count();
   if (values_ != nullptr) summary_.without_values = values_->without();
+  NoteUnmatched();
   summary_.collected = collected();
   NoteUnwritten();
   summary_.longest_hold = target_->longest_hold();
@@ -506,6 +409,18 @@ Result<TraceSummary> TraceSession::Finish(TraceEnd end) {
   }
   summary_.bytes = output_->bytes();
   return std::move(summary_);
+}
+
+// Which patterns were for nothing, in whatever program.
+void TraceSession::NoteUnmatched() {
+  NoteMatched();
+  for (const PatternChoice& choice : options_.patterns) {
+    const std::string& text = choice.pattern.text();
+    if (choice.choice == Choice::kPatch && !matched_.contains(text)) {
+      summary_.unmatched.push_back(text);
+    }
+  }
+  summary_.anything_patched = anything_patched_;
 }
 
 // Beside what went wrong when the trace was written, how much is lost by it.

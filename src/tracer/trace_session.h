@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,10 +51,12 @@ enum class TraceEnd : uint8_t { kProgramEnded, kExecuted, kDuration, kSignal, kR
 struct TraceSummary {
   uint32_t pid = 0;
   std::string directory;
-  PatchCounts patched;   // when it began
-  PatchCounts followed;  // of libraries loaded since
-  PatchCounts acting;    // functions of filters and triggers, when it began
-  size_t executed = 0;   // programs that were followed into
+  PatchCounts patched;                 // when it began
+  PatchCounts followed;                // of libraries loaded since
+  PatchCounts acting;                  // functions of filters and triggers, when it began
+  size_t executed = 0;                 // programs that were followed into
+  std::vector<std::string> unmatched;  // patterns that nothing has matched, up to its end
+  bool anything_patched = false;       // of what is recorded, at whatever time
   // Why the last one was not, if that was tried.
   std::optional<Error> not_followed;
   SiteCounts sites;  // when it ended
@@ -152,8 +155,15 @@ class TraceSession {
   Status Collect(UntoldCalls open);
   void NoteUntold();
   Status LeaveOnce(UntoldCalls& open, LeaveOutcome& outcome);
+  void NoteMatched() {
+    matched_.insert(functions_->matched().begin(), functions_->matched().end());
+  }
+  void NoteUnmatched();
   void NoteUnwritten();
   Status WriteLastFacts();
+
+  // How long a process that has no memory any more takes to end.
+  static constexpr std::chrono::milliseconds kEndPatience{1000};
 
   TraceOptions options_;
   Executor* executor_ = nullptr;
@@ -163,7 +173,9 @@ class TraceSession {
   // done.
   bool hold_throughout_ = false;
   bool agent_reads_no_texts_ = false;  // it was told not to
-  bool given_up_ = false;  // the process has executed a program that could not be followed
+  bool anything_patched_ = false;
+  std::set<std::string> matched_;  // patterns, in programs that were executed since
+  bool given_up_ = false;          // the process has executed a program that could not be followed
   std::unique_ptr<os::ChildProcess> child_;
   std::optional<os::HeldEntry> entry_;
   std::unique_ptr<Target> target_;

@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 STACKREEL, SOURCE = (os.path.abspath(path) for path in sys.argv[1:3])
+COMPILER = shutil.which("gcc") or shutil.which("clang-19")
 CALLS = 200_000  # each of the two times; several chunks
 failures = []
 
@@ -93,6 +94,50 @@ def dropped(program, folder):
     check(f"{lost} calls no space" in info.stdout, f"dropped: info says {info.stdout}")
 
 
+def told_alike(program, folder):
+    """status and the trace tell of the same functions, patched and refused."""
+    trace = os.path.join(folder, "alike")
+    traced = Trace(program, trace, "-P", ".", "-P", "malloc@libc", "-P", "_exit@libc", calls=10)
+    with open(f"/proc/{traced.process.pid}/task/{traced.process.pid}/children") as children:
+        pid = children.read().split()[0]
+    status = json.loads(subprocess.run([STACKREEL, "status", "-p", pid, "--json"],
+                                       capture_output=True, text=True, timeout=60).stdout)
+    traced.process.communicate("x\n", timeout=60)
+    info = json.loads(subprocess.run([STACKREEL, "info", "-i", trace, "--format=json"],
+                                     capture_output=True, text=True, timeout=60).stdout)
+    refused = {name.removeprefix("refused: "): count for name, count in info["patches"].items()
+               if name.startswith("refused: ")}
+    check(len(refused) > 1 and refused == status["refused"],
+          f"alike: refused {refused} and {status['refused']}")
+    patched, sites = info["patches"]["patched"], status["sites"]["patched"]
+    check(patched == sites, f"alike: {patched} and {sites} patched")
+
+
+def named_as_asked(program, folder):
+    """A function that has several names is called as it was named."""
+    trace = os.path.join(folder, "named")
+    for name in ("open", "open64"):
+        Trace(program, trace, "-P", f"{name}@libc", calls=1).finish()
+        report = subprocess.run([STACKREEL, "report", "-i", trace, "--format=json"],
+                                capture_output=True, text=True, timeout=60)
+        functions = [row["function"] for row in json.loads(report.stdout)["functions"]]
+        check(name in functions and len(functions) == 2, f"named: {functions}, asked for {name}")
+
+
+def only_later(program, folder):
+    """What only a program has that is executed later, and what none has."""
+    second = os.path.join(folder, "second")
+    subprocess.run([COMPILER, "-O1", "-g", "-Dstep=later_step", SOURCE, "-o", second], check=True)
+    for pattern, code, calls in (("later_step", 0, 2), ("no_step", 1, 0)):
+        run = subprocess.run([STACKREEL, "trace", "--follow", "-P", pattern, "-o",
+                              os.path.join(folder, "later"), "--", program, "1", second, "1"],
+                             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        check(run.returncode == code, f"later: {pattern}: exit code {run.returncode}")
+        check(f"stackreel: {calls} calls" in run.stderr, f"later: {pattern}: {run.stderr}")
+        is_unmatched = f"'{pattern}' has matched nothing" in run.stderr
+        check(is_unmatched == (calls == 0), f"later: {pattern} is told of as unmatched")
+
+
 def in_use(program, folder):
     trace = os.path.join(folder, "used")
     first = Trace(program, trace)
@@ -112,13 +157,12 @@ def in_use(program, folder):
 
 
 def main():
-    compiler = shutil.which("gcc") or shutil.which("clang-19")
-    if not compiler:
+    if not COMPILER:
         print("no compiler here")
         return 77
     with tempfile.TemporaryDirectory() as folder:
         program = os.path.join(folder, "outputs")
-        subprocess.run([compiler, "-O1", "-g", SOURCE, "-o", program], check=True)
+        subprocess.run([COMPILER, "-O1", "-g", SOURCE, "-o", program], check=True)
         first = Trace(program, os.path.join(folder, "trace"), calls=1)
         said, *_ = first.finish() if first.is_ready else first.process.communicate()[1:]
         if re.search("(command cannot|may not) be traced", said):
@@ -127,6 +171,9 @@ def main():
         removed_while_it_is_written(program, folder)
         disk_full(program, folder)
         dropped(program, folder)
+        told_alike(program, folder)
+        named_as_asked(program, folder)
+        only_later(program, folder)
         in_use(program, folder)
     print(f"{len(failures)} failures")
     return 1 if failures else 0
