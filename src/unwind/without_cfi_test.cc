@@ -48,12 +48,35 @@ TEST(Unwinder, FramePointerChainRefusals) {
   EXPECT_EQ(text([](FakeProcess& p) { p.SetFp(p.WordAt(2) + 1); }), "3010 no CFI");  // alignment
   EXPECT_EQ(text([](FakeProcess& p) { p.SetFp(p.sp - 16); }), "3010 no CFI");        // below sp
   EXPECT_EQ(text([](FakeProcess& p) { p.SetFp(p.WordAt(7)); }), "3010 no CFI");      // not dumped
-  EXPECT_EQ(text([](FakeProcess& p) { p.Word(2, p.WordAt(2)); }), "3010 no CFI");    // no growth
-  EXPECT_EQ(text([](FakeProcess& p) { p.Word(2, p.WordAt(1)); }), "3010 no CFI");
+  const auto no_growth = [](size_t word) {
+    return [word](FakeProcess& p) {
+      p.known_file = false;
+      p.Word(2, p.WordAt(word));
+    };
+  };
+  EXPECT_EQ(text(no_growth(2)), "3010 no CFI");
+  EXPECT_EQ(text(no_growth(1)), "3010 no CFI");
   EXPECT_EQ(text([](FakeProcess& p) { p.Word(3, p.At(0x3210)); }), "3010 no CFI");  // no call
   EXPECT_EQ(text([](FakeProcess& p) { p.Word(3, p.At(0x8010)); }), "3010 no CFI");  // data
   EXPECT_EQ(text([](FakeProcess& p) { p.registers.valid &= ~(1u << x86_64::kPerfBp); }),
             "3010 no CFI");
+}
+
+// A JIT's code, called by what was compiled with -fomit-frame-pointer, as its entry mostly is.
+TEST(Unwinder, TheCallerOfAFrameWithAFramePointerNeedsNone) {
+  FakeProcess p;
+  p.Function(0x2100, 0x40, CfaCode().DefCfaOffset(32).Offset(6, 2));
+  p.Function(0x2200, 0x40, CfaCode().DefCfa(6, 16).Offset(6, 2));
+  p.Function(0x2300, 0x40, CfaCode().Undefined(16));
+  p.SetPc(0x3010);
+  p.Code(0x3010, {0xf4});
+  p.SetFp(p.WordAt(1));
+  // What 2110 has in rbp is on the heap; it saved the one that 2210 needs.
+  for (const uint64_t in_rbp : {uint64_t{0x1234}, kGarbage}) {
+    p.Stack(
+        {7, in_rbp, p.Call(0x2110), 7, 7, p.WordAt(8), p.Call(0x2210), 7, 7, p.Call(0x2310), 7});
+    EXPECT_EQ(p.Text(), "3010 2110r:fp 2210r 2310r root");
+  }
 }
 
 TEST(Unwinder, CfiGoesOnBehindFramesWithoutIt) {

@@ -27,8 +27,12 @@ std::optional<Caller> FollowFramePointer(const UnwindInput& input, uint64_t sp, 
       !ReadWord<Cpu>(input.stack, fp + Cpu::kWordSize, caller.pc)) {
     return std::nullopt;
   }
-  if (caller_fp != 0 && caller_fp <= fp) return std::nullopt;
   if (caller.pc != 0 && !IsReturnAddress(*input.maps, caller.pc)) return std::nullopt;
+  // Most code that calls what a JIT made keeps something else in that register.
+  const bool is_chained = caller_fp == 0 || caller_fp > fp;
+  if (!is_chained && CodeBefore(*input.maps, caller.pc, kLongestCall).size() < kLongestCall) {
+    return std::nullopt;
+  }
   caller.sp = fp + 2 * Cpu::kWordSize;
   caller.fp = caller_fp;
   return caller;

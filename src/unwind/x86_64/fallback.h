@@ -24,8 +24,9 @@ struct Caller {
 };
 
 // The caller by the frame-pointer chain, every link of which is checked: the frame pointer is
-// aligned, in the dump and not below sp; the one it leads to lies higher (or is 0: the end); the
-// return address is one (or 0).
+// aligned, in the dump and not below sp; the return address is one (or 0). The one it leads to lies
+// higher, or is 0: the end; or else the caller does not use one, and its code, which has to be
+// known, has the call.
 template <class Cpu>
 std::optional<Caller> FollowFramePointer(const UnwindInput& input, uint64_t sp, uint64_t fp);
 
