@@ -90,6 +90,8 @@ Result<int> ConvertCommand::Run(const GlobalOptions& global) {
     const std::string why = error ? error.message() : "it is there already";
     return Fail(ErrorKind::kIo, fmt::format("cannot make directory {}: {}", unfinished, why));
   }
+  // As a trace: the program's data are in it.
+  std::filesystem::permissions(unfinished, std::filesystem::perms::owner_all, error);
   Status status = Write(unfinished);
   if (status) {
     std::filesystem::rename(unfinished, output, error);

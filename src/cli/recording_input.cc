@@ -21,6 +21,9 @@ Result<std::unique_ptr<FileSource>> OpenFile(const std::string& path) {
   Result<std::unique_ptr<FileSource>> source = os::OpenSource(path);
   if (!source && source.error().kind == ErrorKind::kNotFound && source.error().cure.empty()) {
     source.error().cure = "stackreel record -- COMMAND   to make perf.data, or name the recording";
+  } else if (!source && source.error().kind == ErrorKind::kPermission) {
+    source.error().cure = fmt::format(
+        "sudo chown \"$USER\" {}   as whoever recorded may read it only, such as root", path);
   }
   return source;
 }

@@ -285,6 +285,7 @@ class FdOutput : public OutputFile {
 
 constexpr size_t kOutputBuffer = size_t{64} << 10;
 constexpr mode_t kOutputMode = 0666;  // less the umask
+constexpr mode_t kPrivateMode = 0600;
 
 Result<Fd> OpenForWriting(const std::string& path, int flags) {
   Fd fd(open(path.c_str(), flags | O_CREAT | O_CLOEXEC, kOutputMode));
@@ -323,12 +324,12 @@ std::string NameBeside(const std::string& path, const std::string& suffix) {
 }
 
 // Beside where target.name leads, so that a link stays.
-Result<std::unique_ptr<OutputFile>> CreateTemporary(OutputTarget target) {
+Result<std::unique_ptr<OutputFile>> CreateTemporary(OutputTarget target, mode_t mode) {
   const std::string path = target.name;
   target.final_path = FollowLinks(path);
   for (int attempt = 0;; ++attempt) {
     target.temporary = NameBeside(target.final_path, fmt::format(".{}-{}.tmp", getpid(), attempt));
-    Fd fd(open(target.temporary.c_str(), O_RDWR | O_EXCL | O_CREAT | O_CLOEXEC, kOutputMode));
+    Fd fd(open(target.temporary.c_str(), O_RDWR | O_EXCL | O_CREAT | O_CLOEXEC, mode));
     if (fd.valid()) return std::make_unique<FdOutput>(std::move(fd), std::move(target));
     if (errno != EEXIST || attempt == 100) return Fail(ErrnoError(errno, "cannot create", path));
   }
@@ -475,13 +476,13 @@ Result<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path) 
     target.flush_on_close = true;
     return std::make_unique<FdOutput>(std::move(fd), std::move(target));
   }
-  return CreateTemporary(std::move(target));
+  return CreateTemporary(std::move(target), kOutputMode);
 }
 
 Result<std::unique_ptr<OutputFile>> OutputFile::CreateBeside(const std::string& path) {
   OutputTarget target;
   target.name = path;
-  return CreateTemporary(std::move(target));
+  return CreateTemporary(std::move(target), kPrivateMode);
 }
 
 Result<std::unique_ptr<OutputFile>> OutputFile::CreateInPlace(const std::string& path) {

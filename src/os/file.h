@@ -55,8 +55,9 @@ class OutputFile : public ByteSink {
   // called. What is not a regular file (a device, a FIFO) is written directly, and so is "-", the
   // standard output: its buffer goes out even without Commit().
   static Result<std::unique_ptr<OutputFile>> Create(const std::string& path);
-  // As Create, for what must be readable after a crash: without a buffer, and after Commit() it may
-  // be written on. Of a regular file only.
+  // As Create, for recordings: without a buffer, so that they are readable after a crash, and after
+  // Commit() to be written on. Only their owner may read them (mode 0600), as a core dump: they
+  // hold addresses and pieces of stacks. Of a regular file only.
   static Result<std::unique_ptr<OutputFile>> CreateBeside(const std::string& path);
   // Writes straight into `path`, without a buffer. What was there is replaced. A FIFO is waited for
   // until somebody reads it, or until SIGINT, SIGTERM or SIGHUP comes, blocked (kIo).

@@ -243,6 +243,19 @@ TEST_F(FileTest, WhatIsCreatedBesideIsThereWhenCommittedAndIsWrittenOn) {
   EXPECT_EQ(CountFiles(), 1u);
 }
 
+TEST_F(FileTest, RecordingsAreForTheirOwnerAlone) {
+  constexpr mode_t kUsualMask = 022;
+  const mode_t old_mask = umask(kUsualMask);
+  const auto rights = [this](const char* name) {
+    return std::filesystem::status(Path(name)).permissions();
+  };
+  ASSERT_TRUE((*OutputFile::CreateBeside(Path("recording")))->Commit().has_value());
+  ASSERT_TRUE((*OutputFile::Create(Path("report")))->Commit().has_value());
+  umask(old_mask);
+  EXPECT_EQ(rights("recording"), std::filesystem::perms(0600));
+  EXPECT_EQ(rights("report"), std::filesystem::perms(0644));
+}
+
 TEST_F(FileTest, NamesMayBeAsLongAsTheKernelTakes) {
   for (const size_t length : {1, 230, 240, 254, 255}) {
     const std::string path = Path(std::string(length, 'n'));
