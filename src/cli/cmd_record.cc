@@ -98,7 +98,7 @@ class RecordCommand : public Command {
   std::string period_;
   double duration_ = 0;
   int level_ = 1;
-  bool frame_pointers_ = false, no_call_graph_ = false, no_inherit_ = false, no_compress_ = false;
+  bool call_graphs_ = false, no_inherit_ = false, no_compress_ = false;
   bool no_cache_ = false;
 };
 
@@ -143,11 +143,14 @@ void RecordCommand::AddEventOptions(CLI::App& app) {
          "only a samples, with the counts of all; cycles unless given, cpu-clock where "
          "there is no hardware counter")
       ->type_name("EVENT");
-  app.add_option("-F,--freq", frequency_, "Samples a second and CPU; max: as many as allowed")
-      ->type_name("HZ")
-      ->capture_default_str();
-  app.add_option("-c,--count", period_, "Sample each N-th time instead")->type_name("N");
-  app.add_flag("-g", frame_pointers_, "The same as --call-graph dwarf");
+  auto* frequency =
+      app.add_option("-F,--freq", frequency_, "Samples a second and CPU; max: as many as allowed")
+          ->type_name("HZ")
+          ->capture_default_str();
+  app.add_option("-c,--count", period_, "Sample each N-th time instead")
+      ->type_name("N")
+      ->excludes(frequency);
+  app.add_flag("-g", call_graphs_, "The same as --call-graph dwarf");
   app.add_option("--call-graph", call_graph_,
                  "How to find callers: dwarf[,BYTES of stack, 65528 unless given], fp (frame "
                  "pointers), lbr, none")
@@ -158,8 +161,8 @@ void RecordCommand::AddEventOptions(CLI::App& app) {
                  "file")
       ->check(CLI::IsMember({"live", "later"}))
       ->capture_default_str();
-  app.add_flag("--all-user", options_.all_user, "Sample user space only");
-  app.add_flag("--all-kernel", options_.all_kernel, "Sample the kernel only");
+  auto* user = app.add_flag("--all-user", options_.all_user, "Sample user space only");
+  app.add_flag("--all-kernel", options_.all_kernel, "Sample the kernel only")->excludes(user);
   app.add_flag("--all-cgroups", options_.cgroups,
                "Record control groups, and in each sample which it is of (script -F cgroup)");
   app.add_flag("--namespaces", options_.namespaces, "Record namespaces of processes");
@@ -177,11 +180,12 @@ void RecordCommand::AddOutputOptions(CLI::App& app) {
                  "Write to FILE; - is standard output, as a pipe. What is there becomes FILE.old")
       ->type_name("FILE")
       ->capture_default_str();
-  app.add_option("-z,--compression-level", level_, "How hard to compress, 1 to 22")
-      ->type_name("LEVEL")
-      ->check(WholeNumber(1, 22))
-      ->capture_default_str();
-  app.add_flag("--no-compress", no_compress_, "Compress nothing, for perf before 5.2");
+  auto* level = app.add_option("-z,--compression-level", level_, "How hard to compress, 1 to 22")
+                    ->type_name("LEVEL")
+                    ->check(WholeNumber(1, 22))
+                    ->capture_default_str();
+  app.add_flag("--no-compress", no_compress_, "Compress nothing, for perf before 5.2")
+      ->excludes(level);
   app.add_option("--max-size", max_size_, "Stop when the file has this size, such as 100M")
       ->type_name("SIZE");
   app.add_option("--switch-output", options_.switch_output,
@@ -200,6 +204,10 @@ Status RecordCommand::ConvertCallGraph() {
                   fmt::format("--call-graph {}: only dwarf has a stack size", call_graph_));
     }
     TRY_ASSIGN(const uint64_t size, ParseSize(call_graph_.substr(comma + 1), "--call-graph"));
+    if (size == 0) {
+      return Fail(Error(ErrorKind::kUsage, "0 bytes of stack hold no caller")
+                      .WithCure("record without call graphs: --call-graph none"));
+    }
     constexpr uint64_t kWord = 8;
     options_.stack_size = static_cast<uint32_t>(
         std::min<uint64_t>((size + kWord - 1) / kWord * kWord, UINT32_MAX / kWord * kWord));
@@ -212,6 +220,10 @@ Status RecordCommand::ConvertCallGraph() {
   } else if (how == "lbr") {
     options_.call_graph = CallGraph::kLbr;
   } else if (how == "none" || how == "no") {
+    if (call_graphs_) {
+      return Fail(ErrorKind::kUsage,
+                  fmt::format("-g asks for call graphs, --call-graph {} for none", how));
+    }
     options_.call_graph = CallGraph::kNone;
   } else {
     return Fail(ErrorKind::kUsage,

@@ -109,6 +109,12 @@ Error InvalidError(const OpenRefusal& r) {
                             Name(r)));
     return std::move(error).WithCure("unwind stacks instead: --call-graph dwarf");
   }
+  if ((r.attr.flags & perfdata::kAttrUseClockid) != 0) {
+    Error error(ErrorKind::kUnsupported,
+                fmt::format("the kernel refused the settings of event {} with clock {}", Name(r),
+                            r.attr.clockid));
+    return std::move(error).WithCure("leave out --clockid");
+  }
   return {ErrorKind::kUnsupported,
           fmt::format("the kernel refused the settings of event {}", Name(r))};
 }

@@ -47,6 +47,14 @@ TEST(OpenRefusal, UserSpaceOnlyIsNoCureWhereNothingIsAllowed) {
   EXPECT_THAT(ExplainOpenRefusal(r).message, HasSubstr("is 3, and 2 or less is needed"));
 }
 
+TEST(OpenRefusal, AnUnusualClockIsNamed) {
+  OpenRefusal r = Refusal(EINVAL);
+  EXPECT_THAT(ExplainOpenRefusal(r).message, Not(HasSubstr("clock 99")));
+  r.attr.flags |= perfdata::kAttrUseClockid;
+  r.attr.clockid = 99;
+  EXPECT_THAT(ExplainOpenRefusal(r).message, HasSubstr("with clock 99"));
+}
+
 TEST(OpenRefusal, LevelsFollowWhatIsAsked) {
   perfdata::Attr attr;
   EXPECT_EQ(ParanoidLevelFor(attr, -1), 0);

@@ -1,6 +1,7 @@
 #include "record/recorder.h"
 
 #include <fmt/format.h>
+#include <linux/perf_event.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -477,6 +478,14 @@ RecordSummary Recording::Summarise(const Status& worked) {
   summary.wall_s = std::chrono::duration<double>(Clock::now() - start_).count();
   summary.cpu_s = OwnCpuSeconds() - cpu_at_start_;
   summary.event = set_->events().front().name;
+  const auto others = std::ranges::count_if(
+      set_->events().begin() + 1, set_->events().end(), [](const perfdata::Event& event) {
+        return event.attr.type != perfdata::kTypeSoftware ||
+               event.attr.config != PERF_COUNT_SW_DUMMY;  // which only tracks
+      });
+  if (others != 0) {
+    summary.event += fmt::format(" and {} other event{}", others, others == 1 ? "" : "s");
+  }
   summary.fallback = fallback_;
   if (child_ != nullptr && !cut_short_) summary.exit_code = child_->Wait(/*block=*/false);
   counters_.Add("record.spilled_bytes", queue_->spilled_bytes());

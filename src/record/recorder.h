@@ -60,7 +60,7 @@ struct RecordSummary {
   uint64_t user_stacks = 0, complete_stacks = 0;
   uint64_t bytes = 0;
   double wall_s = 0, cpu_s = 0;  // the recorder's own
-  std::string event;             // what was really recorded
+  std::string event;             // what was really recorded: "cycles and 2 other events"
   std::string fallback;          // "no hardware counter here: recorded cpu-clock"; else empty
   std::optional<int> exit_code;  // of the command: its code, or 128 + signal
   Counters counters;

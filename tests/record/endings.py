@@ -76,6 +76,7 @@ def command_ends(folder):
     check(run.returncode == 7, f"the command's own code: {run.returncode}")
     check_whole(path, "forks and threads", samples_said(run.stderr))
     check(samples_said(run.stderr) > 0, f"samples were taken: {run.stderr.strip()}")
+    check(os.stat(path).st_mode & 0o777 == 0o600, "others may not read it")
     # How much of the time goes into exec, where a task has no stack, is the machine's.
     stats = subprocess.run([STACKREEL, "report", "--stats", "-i", path], stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, text=True, timeout=120).stdout
@@ -89,6 +90,15 @@ def command_ends(folder):
     check(os.path.exists(path + ".old"), "the recording before is kept as .old")
     check(record("-o", path, "--", "/no/such").returncode == 127, "not found is 127")
     check(record("-o", path, "--", "/").returncode == 126, "not runnable is 126")
+
+
+def all_events_are_counted(folder):
+    """Samples of several events are not said to be of the first; what only tracks is none."""
+    for more, said in (((), "samples of cpu-clock,"), (("--no-inherit",), "samples of cpu-clock,"),
+                       (("-e", "page-faults"), "samples of cpu-clock and 1 other event,"),
+                       (("-e", "page-faults,cs"), "samples of cpu-clock and 2 other events,")):
+        run = record("-o", f"{folder}/events.data", *more, "--", STORM, "0.1")
+        check(said in run.stderr, f"{more}: {run.stderr.strip()}")
 
 
 def stacks_grow(folder):
@@ -482,11 +492,11 @@ if record("-o", "/dev/null", "--", "true").returncode == 125:
     print("skipped: events may not be opened here")
     sys.exit(77)
 with tempfile.TemporaryDirectory() as scratch:
-    for part in (command_ends, stacks_grow, vdso_is_known, signals_end, signals_are_inherited,
-                 commands_delimit, limits_end, files_switch,
+    for part in (command_ends, all_events_are_counted, stacks_grow, vdso_is_known, signals_end,
+                 signals_are_inherited, commands_delimit, limits_end, files_switch,
                  switched_files_tell_of_themselves, directory_stays, old_recordings_stay,
-                 links_and_fifos, target_goes, forks_while_starting, killed, disk_full, size_limits, quit_key,
-                 long_names, setuid_programs, pipes):
+                 links_and_fifos, target_goes, forks_while_starting, killed, disk_full, size_limits,
+                 quit_key, long_names, setuid_programs, pipes):
         part(scratch)
 if failures:
     sys.exit(f"{len(failures)} failed:\n  " + "\n  ".join(failures))
