@@ -9,6 +9,7 @@
 #include "analyze/module_images.h"
 #include "analyze/stack_to_chain.h"
 #include "analyze/unwind_input.h"
+#include "perfdata/record_size.h"
 #include "session/session.h"
 #include "unwind/unwind.h"
 
@@ -22,6 +23,14 @@ constexpr size_t kBatchSamplesPerWorker = 128;
 constexpr size_t kBatchBytesPerWorker = size_t{1} << 20;
 constexpr size_t kChunkSamples = 16;
 constexpr size_t kMaxFrames = 1024;
+
+// A record of the same size, as counts of what was dropped tell it, without a field that can be
+// read.
+void LeaveHeader(perfdata::RawRecord& raw) {
+  const size_t kept = std::min(raw.bytes.size(), perfdata::kRecordHeaderSize);
+  raw.extra_size += raw.bytes.size() - kept;
+  raw.bytes = raw.bytes.first(kept);
+}
 
 class ChainStep : public anonymize::RecordStep {
  public:
@@ -119,14 +128,16 @@ Status ChainStep::OnTimedRecord(const perfdata::TimedRecord& record) {
   if (record.raw.record_type() != perfdata::RecordType::kSample) {
     session_.Apply(record, {endian_, attr});
   } else if (IsToUnwind(record)) {
-    // What is damaged is dropped by who decodes it next.
     item.unwind = perfdata::DecodeSample(record.raw, *attr, endian_, item.sample).has_value();
+    // What is damaged is dropped by who decodes it next: but without registers and stack, where the
+    // damage mostly is, it might decode.
+    if (!item.unwind) LeaveHeader(item.record.raw);
     const session::Process& process = session_.ProcessOf(item.sample.pid);
     item.maps = maps_.Get(process.maps);
     item.code_mask = session_.MaskOf(process, &item.sample).insn;
     item.arch = unwind::ArchOf(session_.machine(), item.sample.regs_user.abi);
   }
-  if (!item.unwind && batch_.empty()) return next_.OnTimedRecord(record);
+  if (!item.unwind && batch_.empty()) return next_.OnTimedRecord(item.record);
   batch_samples_ += item.unwind ? 1 : 0;
   batch_bytes_ += record.raw.bytes.size();
   batch_.push_back(std::move(item));

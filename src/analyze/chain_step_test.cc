@@ -56,7 +56,10 @@ class Stepped : public perfdata::TimedSink {
     if (timed.raw.record_type() != perfdata::RecordType::kSample) return {};
     perfdata::Sample sample;
     const perfdata::Attr& attr = events_[*timed.event].attr;
-    CHECK(perfdata::DecodeSample(timed.raw, attr, reader_->endian(), sample).has_value());
+    if (!perfdata::DecodeSample(timed.raw, attr, reader_->endian(), sample)) {
+      ++damaged;
+      return {};
+    }
     std::vector<uint64_t>& chain = chains.emplace_back();
     for (size_t i = 0; i < sample.callchain.size(); ++i) chain.push_back(sample.callchain[i]);
     times.push_back(sample.time);
@@ -67,6 +70,7 @@ class Stepped : public perfdata::TimedSink {
   std::vector<std::vector<uint8_t>> records;
   std::vector<std::vector<uint64_t>> chains;  // of samples
   std::vector<uint64_t> times;
+  size_t damaged = 0;  // samples
 
  private:
   MemorySource source_;
@@ -94,6 +98,25 @@ class ChainStepTest : public testing::Test {
   }
   FakeFiles files_;
 };
+
+// Without registers and stack it could be read: then it would be a sample that the recording lacks.
+TEST_F(ChainStepTest, WhatIsDamagedInItsStackStaysDamaged) {
+  constexpr uint64_t kDumped = 0x5a58;
+  FakeRecording recording({MakeEvent(kStackSample, 1, "e")});
+  AddStack(recording, kBias + 0x1010, {1, 2});
+  AddStack(recording, kBias + 0x1010, {1, 2}, {}, kDumped);
+  std::vector<uint8_t> bytes = recording.Take();
+  size_t sizes = 0;
+  for (size_t at = 0; at + 8 <= bytes.size(); at += 8) {
+    if (LoadUnaligned<uint64_t>(bytes.data() + at, Endian::kLittle) != kDumped) continue;
+    StoreUnaligned<uint64_t>(bytes.data() + at, uint64_t{1} << 40, Endian::kLittle);
+    ++sizes;
+  }
+  ASSERT_EQ(sizes, 1U);
+  const Stepped stepped(bytes, files_);
+  EXPECT_THAT(stepped.chains, SizeIs(1));
+  EXPECT_EQ(stepped.damaged, 1U);
+}
 
 TEST_F(ChainStepTest, NothingIsToBeDoneWithoutDumpedStacks) {
   FakeRecording recording({MakeEvent(kChainSample | perfdata::kSampleRegsUser, 1, "e")});
