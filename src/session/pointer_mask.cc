@@ -63,8 +63,9 @@ const char* MaskSourceName(MaskSource source) {
 
 bool LeavesAddresses(const PointerMask& mask, Avma highest_end) {
   if (highest_end.value == 0) return true;
-  const uint64_t addresses = (uint64_t{1} << std::bit_width(highest_end.value - 1)) - 1;
-  return std::bit_width(highest_end.value - 1) >= 55 || (mask.insn & addresses) == 0;
+  const int bits = std::bit_width(highest_end.value - 1);
+  if (bits >= 55) return true;  // in the kernel's half, as vsyscall's page is
+  return (mask.insn & ((uint64_t{1} << bits) - 1)) == 0;
 }
 
 std::optional<PointerMask> MaskFromHighestMapping(Avma end) {

@@ -37,6 +37,16 @@ TEST(PointerMaskTest, NoMappingNoMask) {
   EXPECT_FALSE(MaskFromHighestMapping(Avma(UINT64_MAX)));
 }
 
+TEST(PointerMaskTest, LeavesAddressesBelowItsLowestBit) {
+  const PointerMask mask{0x007f000000000000, 0x007f000000000000, MaskSource::kSideBand};
+  EXPECT_TRUE(LeavesAddresses(mask, Avma(0)));
+  EXPECT_TRUE(LeavesAddresses(mask, Avma(uint64_t{1} << 48)));
+  EXPECT_FALSE(LeavesAddresses(mask, Avma((uint64_t{1} << 48) + 4096)));
+  // Of vsyscall's page, or of a damaged record: UBSan looks at the shift.
+  EXPECT_TRUE(LeavesAddresses(mask, Avma(0xffffffffff601000)));
+  EXPECT_TRUE(LeavesAddresses(mask, Avma(UINT64_MAX)));
+}
+
 TEST(PointerMaskTest, OurFeatureInBothByteOrders) {
   for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
     const auto features = WithRaw(200, HeaderFeature(1, 0x007f000000000000, endian));
