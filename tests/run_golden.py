@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-TIMEOUT_S = 60
+TIMEOUT_S = 500  # of a sanitizer's build on a busy machine; what hangs, hangs for longer
 
 
 def environment(stackreel, home):
