@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <thread>
@@ -214,8 +215,9 @@ TEST(ThreadsTest, ForkedChildGoesOnByItself) {
   }
   stop = true;
   other.join();
+  // Where it all takes longer than a word of ticks counts, there are new bases among them.
   const auto own = agent.Events(CurrentTid());
-  EXPECT_EQ(own.size(), 40u);
+  EXPECT_EQ(std::ranges::count(own, 2u, &Event::function), 40);
   EXPECT_EQ(own.back().function, 2u);
 }
 
@@ -238,7 +240,7 @@ TEST(ThreadsTest, VforkedChildIsItsParentsThread) {
   leaf = agent.Call(1, Leaf);
   const auto vforks = agent.Call(2, Vforks);
   for (int i = 0; i < 50; ++i) ASSERT_EQ(WaitFor(vforks(1)), 7);
-  EXPECT_EQ(agent.Events(CurrentTid()).size(), 100u);
+  EXPECT_EQ(std::ranges::count(agent.Events(CurrentTid()), 2u, &Event::function), 100);
   EXPECT_EQ(agent.control().fork_generation, 0u);
 }
 

@@ -88,7 +88,7 @@ class ValuesTest : public testing::Test {
 
 OUT_OF_LINE long Eight(int8_t a, short b, int c, long d, uint32_t e, bool f, long g, int h) {
   __asm__ volatile("");
-  return a + b + c + d + e + f + g + h;
+  return static_cast<long>(uint64_t{0} + a + b + c + d + e + f + g + h);  // which may wrap
 }
 TEST_F(ValuesTest, IntegersInRegistersAndOnTheStack) {
   const auto eight = Record(
