@@ -167,6 +167,10 @@ Result<int> FlamegraphCommand::Run(const GlobalOptions& global) {
     return Fail(Error(ErrorKind::kUsage, "--diff draws a picture; folded stacks have no difference")
                     .WithCure("leave out --format=folded"));
   }
+  if (format_ == "folded") {
+    TRY(RefuseThese(*app_, global, {"inverted", "reverse", "title", "min-percent", "width"},
+                    "is of the picture; folded stacks are text, and all of them"));
+  }
   const std::string input = TraceOr(input_.input(), *app_);
   options_.filter.comms = comms_;
   options_.filter.dsos = dsos_;

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/number_range.h"
 #include "cli/print.h"
+#include "cli/trace_input.h"
 #include "os/child_process.h"
 #include "os/proc.h"
 #include "record/event_parse.h"
@@ -92,6 +93,7 @@ class RecordCommand : public Command {
   Status ConvertCallGraph();
   int Report(const record::RecordSummary& summary, const GlobalOptions& global) const;
 
+  const CLI::App* app_ = nullptr;
   record::RecordOptions options_;
   std::string cpus_, frequency_ = "997", call_graph_ = "dwarf", unwind_ = "live";
   std::string pages_, max_size_, clock_;
@@ -103,6 +105,7 @@ class RecordCommand : public Command {
 };
 
 void RecordCommand::AddOptions(CLI::App& app) {
+  app_ = &app;
   app.positionals_at_end();
   app.add_option("command", options_.command,
                  "Command to run and record, with its arguments; with -p, -t, -a or -C: to "
@@ -274,6 +277,10 @@ Status RecordCommand::Convert() {
 
 Result<int> RecordCommand::Run(const GlobalOptions& global) {
   TRY(Convert());
+  if (options_.call_graph != record::CallGraph::kDwarf) {
+    TRY(RefuseThese(*app_, global, {"unwind"},
+                    "is of dwarf stacks; --call-graph " + call_graph_ + " records none"));
+  }
   options_.cmdline = global.cmdline;
   const auto notice = [&global](const std::string& text) {
     if (!global.quiet) Print(stderr, "stackreel: {}\n", text);

@@ -282,6 +282,11 @@ Result<int> ReportCommand::Run(const GlobalOptions& global) {
                                   format_, format_ == "json" ? "with --header" : "never"))
                     .WithCure("leave out --format"));
   }
+  if (format_ == "csv") {
+    TRY(RefuseThese(*app_, global,
+                    {"header", "stats", "call-graph", "inverted", "graph-limit", "width"},
+                    "is of the text; csv is a flat table"));
+  }
   if (header_only_) return PrintHeader();
   // "-g" alone gives no text; CLI11 then has a flag's value.
   if (!graph_.empty() && graph_ != "true") {
