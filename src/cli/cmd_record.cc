@@ -329,6 +329,13 @@ int RecordCommand::Report(const record::RecordSummary& summary, const GlobalOpti
     if (summary.lost != 0) {
       Print(stderr, "  records were lost where a ring was full; larger rings help: -m 64M\n");
     }
+    if (const uint64_t n = summary.counters.Get("record.maps_not_readable"); n != 0) {
+      Print(stderr,
+            "  what {} processes of other users had mapped may not be read: their stacks end at "
+            "once, and their functions have no names\n"
+            "  try: as root: sudo stackreel record …\n",
+            n);
+    }
     if (!summary.not_measured.empty()) {
       Print(stderr,
             "  {}: the kernel ends the events of whoever executes such a program\n"

@@ -210,7 +210,10 @@ Status RoundProcessor::Synthesize() {
   TRY(EmitKernel(emit));
   const std::vector<uint32_t> pids = options_.all_processes ? os::ListProcesses() : options_.pids;
   const ProcessFacts wanted = {options_.data_mappings, os::LearnPointerAuthentication()};
-  for (const uint32_t pid : pids) TRY(SynthesizeProcess(pid, wanted, build_ids_, emit));
+  for (const uint32_t pid : pids) {
+    TRY_ASSIGN(const bool readable, SynthesizeProcess(pid, wanted, build_ids_, emit));
+    if (!readable) counters_.Add("record.maps_not_readable");
+  }
   TRY(EmitGroups(pids, emit));
   TRY(file_->WriteRecord(MakeRecord(RecordType::kFinishedInit, 0, perfdata::FinishedInit())));
   return file_->EndRound();

@@ -83,8 +83,9 @@ std::string MappingName(const std::string& proc_path) {
   return proc_path.empty() ? "//anon" : proc_path;
 }
 
-Status SynthesizeProcess(uint32_t pid, const ProcessFacts& wanted, BuildIdReader& build_ids,
-                         const EmitRecord& emit) {
+Result<bool> SynthesizeProcess(uint32_t pid, const ProcessFacts& wanted, BuildIdReader& build_ids,
+                               const EmitRecord& emit) {
+  bool may_be_read = true;
   for (const uint32_t tid : os::ListThreads(pid)) {
     const auto status = os::ReadProcStatus(pid, tid);
     if (!status) continue;  // it has ended
@@ -98,13 +99,16 @@ Status SynthesizeProcess(uint32_t pid, const ProcessFacts& wanted, BuildIdReader
       if (mask) TRY(emit(*mask));
     }
     const auto maps = os::ReadProcMaps(pid);
-    if (!maps) continue;
+    if (!maps) {
+      may_be_read = maps.error().kind != ErrorKind::kPermission;
+      continue;
+    }
     for (const os::ProcMapping& mapping : *maps) {
       if (!wanted.data_mappings && (mapping.prot & PROT_EXEC) == 0) continue;
       TRY(EmitMapping(pid, mapping, build_ids, emit));
     }
   }
-  return {};
+  return may_be_read;
 }
 
 perfdata::Record MakeMaskRecord(uint32_t pid, uint64_t insn_mask, uint64_t data_mask) {

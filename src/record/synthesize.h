@@ -42,9 +42,9 @@ struct ProcessFacts {
 };
 // FORK and COMM of the process and each of its threads, MMAP2 of its executable mappings, its mask
 // where the machine has pointer authentication. A process that ends meanwhile gives as many as
-// could be read.
-Status SynthesizeProcess(uint32_t pid, const ProcessFacts& wanted, BuildIdReader& build_ids,
-                         const EmitRecord& emit);
+// could be read. False: its mappings may not be read, as it is another user's.
+Result<bool> SynthesizeProcess(uint32_t pid, const ProcessFacts& wanted, BuildIdReader& build_ids,
+                               const EmitRecord& emit);
 
 // The side-band record of a process's mask (perfdata/pac_mask.h), without a time, as all that is
 // synthesised. Both masks 0: a program of 32 bits, whose pointers hold no codes.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -138,6 +139,25 @@ TEST(SynthesizeProcess, AProcessThatIsGoneGivesNothing) {
   BuildIdReader build_ids;
   EXPECT_TRUE(SynthesizeProcess(1u << 30, kSigned, build_ids, collector.Emit()).has_value());
   EXPECT_TRUE(collector.records.empty());
+}
+
+TEST(SynthesizeProcess, SaysWhoseMappingsMayNotBeRead) {
+  constexpr uid_t kNobody = 65534;
+  const auto us = static_cast<uint32_t>(getpid());
+  EXPECT_EQ(*SynthesizeProcess(us, {}, *std::make_unique<BuildIdReader>(), Collector().Emit()),
+            true);
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setresuid(kNobody, kNobody, kNobody) != 0) _exit(3);
+    Collector collector;
+    BuildIdReader build_ids;
+    const auto readable = SynthesizeProcess(us, {}, build_ids, collector.Emit());
+    _exit(!readable ? 2 : *readable ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(MappingName, AnonymousMemoryHasAName) {
