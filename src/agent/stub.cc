@@ -119,7 +119,68 @@ Avma BehindCopy(const patch::Site& site) {
   return site.end();
 }
 
+// The rows of a stub's head; those of an unwinder are in the order of the code in PutHead.
+std::vector<unwind::DetourRow> HeadRows(size_t head, uint64_t code) {
+  using Kind = unwind::DetourRow::Kind;
+  constexpr int8_t kPushed = 8;   // the function's number
+  constexpr int8_t kPopped = -8;  // the return address
+  const auto entering = [code](Kind kind, uint8_t offset, int8_t sp, bool after_call = false) {
+    return unwind::DetourRow{.kind = kind,
+                             .after_call = after_call,
+                             .offset = offset,
+                             .sp = sp,
+                             .code = kind == Kind::kCode ? code : 0};
+  };
+  const auto leaving = [](uint8_t offset, int8_t sp, bool after_call = false) {
+    return unwind::DetourRow{
+        .kind = Kind::kPlace, .after_call = after_call, .offset = offset, .sp = sp, .code = 0};
+  };
+  if (head != kCallHead && head != kFramedHead) return {entering(Kind::kCode, 0, 0)};
+  const bool framed = head == kFramedHead;
+  const Kind kind = framed ? Kind::kCode : Kind::kPlace;
+  const size_t back = framed ? kFramedBack : kCallBack;
+  std::vector<unwind::DetourRow> rows = {
+      entering(kind, 0, 0), entering(kind, kPushLength, kPushed),
+      entering(kind, kEnterLength, kPushed, /*after_call=*/true)};
+  // The call of the body: its return address is to be pushed where the true one stood.
+  if (!framed) rows.push_back(leaving(kEnterLength + kMoveLength, kPopped));
+  rows.push_back(leaving(static_cast<uint8_t>(back), kPopped));
+  rows.push_back(leaving(static_cast<uint8_t>(back + kMoveLength), 0));
+  rows.push_back(leaving(static_cast<uint8_t>(back + kReturnLength - 1), 0, /*after_call=*/true));
+  rows.push_back(entering(kind, static_cast<uint8_t>(back + kReturnLength), kPushed));
+  return rows;
+}
+
 }  // namespace
+
+unwind::Detour DetourOf(const patch::Site& site) {
+  const size_t head = site.out_of_line - site.stub;
+  unwind::Detour detour;
+  detour.begin = site.stub.value;
+  detour.end = site.out_of_line.value + site.map.relocated_length() + x86::kAbsoluteJumpLength;
+  detour.function = site.address.value;
+  detour.number = site.function;
+  if (head == kCallHead) detour.return_point = ReturnPoint(StubKind::kCall, site.stub).value;
+  if (head == kFramedHead) {
+    detour.return_point = ReturnPoint(StubKind::kFramedCall, site.stub).value;
+  }
+  detour.rows = HeadRows(head, site.address.value);
+  const auto copied = [&](size_t to, Avma code) {
+    detour.rows.push_back({.kind = unwind::DetourRow::Kind::kCode,
+                           .after_call = false,
+                           .offset = static_cast<uint8_t>(head + to),
+                           .sp = 0,
+                           .code = code.value});
+  };
+  if (site.map.size() == 0) copied(0, site.end());
+  for (size_t i = 0; i < site.map.size(); ++i) {
+    copied(site.map.entry(i).to, site.address + site.map.entry(i).from);
+  }
+  // The agent's routine returns to where the copy begins.
+  const bool records = head == kCallHead || head == kFramedHead;
+  if (!records) detour.rows[1].after_call = true;
+  return detour;
+}
 
 std::array<uint8_t, kRoomHeaderSize> MakeRoomHeader(Avma agent, Entering entering) {
   std::array<uint8_t, kRoomHeaderSize> bytes = {};

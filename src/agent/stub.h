@@ -11,6 +11,7 @@
 #include "base/address.h"
 #include "base/bytes.h"
 #include "patch/site.h"
+#include "unwind/detours.h"
 
 namespace stackreel::agent {
 
@@ -71,6 +72,9 @@ inline constexpr size_t kMaxStubLength = 192;
                                                                            const patch::Site& site,
                                                                            ByteView copy,
                                                                            bool falls_through);
+
+// The stub of a site, as unwinders see it: what a thread that is in it is about to do, or has done.
+[[nodiscard]] unwind::Detour DetourOf(const patch::Site& site);
 
 // Where a patched function returns to, in its stub; what `place` of its OpenCall holds. 0 for kinds
 // that record no call.

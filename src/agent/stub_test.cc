@@ -46,6 +46,41 @@ TEST(StubTest, Call) {
   EXPECT_EQ(ReturnPoint(StubKind::kCall, Avma(0x1000)), Avma(0x1000 + 21));
 }
 
+// What unwinders are told of a stub is what its code does.
+TEST(StubTest, DetoursFollowTheCode) {
+  using unwind::DetourRow;
+  for (const StubKind kind :
+       {StubKind::kCall, StubKind::kFramedCall, StubKind::kBeforeUnwind, StubKind::kBeforeExec}) {
+    patch::Site site = MakeSite(kind);
+    const std::vector<uint8_t> code = MustMake(kind);
+    const unwind::Detour detour = DetourOf(site);
+    EXPECT_EQ(detour.begin, site.stub.value);
+    EXPECT_GE(detour.end, site.stub.value + code.size());
+    EXPECT_EQ(detour.function, site.address.value);
+    EXPECT_EQ(detour.return_point, ReturnPoint(kind, site.stub).value);
+    EXPECT_EQ(detour.number, site.function);
+    // Behind each call by way of the room, and nowhere else.
+    for (size_t at = 6; at < code.size(); ++at) {
+      const bool is_behind = code[at - 6] == 0xff && code[at - 5] == 0x15;
+      const DetourRow* row = detour.RowAt(site.stub.value + at);
+      ASSERT_NE(row, nullptr);
+      EXPECT_EQ(row->after_call && row->offset == at, is_behind) << at;
+    }
+    // Each row begins with an instruction; the copy's are the function's.
+    const size_t body = StubHeadLength(kind);
+    for (size_t i = 0; i < site.map.size(); ++i) {
+      const DetourRow* row = detour.RowAt(site.stub.value + body + site.map.entry(i).to);
+      EXPECT_EQ(row->kind, DetourRow::Kind::kCode);
+      EXPECT_EQ(row->code, site.address.value + site.map.entry(i).from);
+      EXPECT_EQ(row->sp, 0);
+    }
+    if (detour.return_point == 0) continue;
+    const DetourRow* back = detour.RowAt(detour.return_point);
+    EXPECT_EQ(back->kind, DetourRow::Kind::kPlace);
+    EXPECT_EQ(back->sp, -8);
+  }
+}
+
 TEST(StubTest, FramedCall) {
   EXPECT_EQ(MustMake(StubKind::kFramedCall), Hex("68 34 12 00 00 "     // push 0x1234
                                                  "ff 15 fd fe ff ff "  // call [room+8]

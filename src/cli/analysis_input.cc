@@ -11,6 +11,8 @@
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/recording_input.h"
+#include "cli/samples_of_trace.h"
+#include "cli/trace_input.h"
 #include "os/proc.h"
 #include "os/thread_pool.h"
 
@@ -53,6 +55,9 @@ void AnalysisInput::AddOptions(CLI::App& app) {
   app.add_option("-i,--input,FILE", input_, "The recording; - is standard input")
       ->type_name("FILE")
       ->capture_default_str();
+  app.add_flag("--samples", samples_,
+               "Of a trace: the sampled profile that was recorded beside it (trace "
+               "--with-samples)");
   if (name_filters_ == NameFilters::kSamples) {
     app.add_option("--comm", comms_, "Only samples of these commands (a,b,…)")
         ->type_name("COMM")
@@ -81,6 +86,18 @@ void AnalysisInput::AddOptions(CLI::App& app) {
       ->check(WholeNumber(1, 1'000'000));
   app.add_flag("--no-inline", no_inline_, "Do not show inlined functions");
   search_.AddOptions(app, FileUse::kSymbols);
+}
+
+Result<std::string> AnalysisInput::Choose(const CLI::App& app) {
+  if (!samples_) return TraceOr(input_, app);
+  const bool named = app.get_option("--input")->count() > 0;
+  const std::string trace = named ? input_ : kDefaultTrace;
+  if (named && !IsTrace(trace)) {
+    return Fail(Error(ErrorKind::kUsage, fmt::format("--samples is for traces; {} is none", trace))
+                    .WithCure("leave it out to read a recording of samples"));
+  }
+  TRY_ASSIGN(input_, SamplesOfTrace(trace));
+  return input_;
 }
 
 Result<std::vector<uint32_t>> AnalysisInput::Cpus() const {

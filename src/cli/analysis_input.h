@@ -31,6 +31,10 @@ class AnalysisInput {
   [[nodiscard]] analyze::Analysis& analysis();
   [[nodiscard]] const perfdata::Reader& reader() const;
 
+  // What is to be shown: the recording; with --samples that beside a trace, which is Open()ed then.
+  // Without a name, whichever there is (TraceOr).
+  Result<std::string> Choose(const CLI::App& app);
+  [[nodiscard]] bool wants_samples_of_trace() const { return samples_; }
   // Another recording than the one given as an option, for Open().
   void set_input(std::string input) { input_ = std::move(input); }
   // Those of --cpu; empty: all.
@@ -55,7 +59,7 @@ class AnalysisInput {
   std::vector<uint32_t> pids_, tids_;
   std::string cpus_, time_;
   size_t max_stack_ = 1024;
-  bool no_inline_ = false;
+  bool no_inline_ = false, samples_ = false;
   FileSearch search_;
   std::unique_ptr<Opened> opened_;
 };

@@ -9,11 +9,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "analyze/trace_profile.h"
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cli/recording_input.h"
+#include "cli/samples_of_trace.h"
 #include "cli/trace_input.h"
 #include "os/file.h"
 #include "perfdata/dump.h"
@@ -241,8 +243,13 @@ Result<int> DumpCommand::RunOnTrace(const std::string& trace, const GlobalOption
     TRY_ASSIGN(const profile::Profile profile, analyze::MakeTraceProfile(trace_.calls()));
     TRY(out->Write(AsBytes(views::Folded(profile, {}))));
   } else {
+    std::vector<analyze::TimedSample> samples;
+    TRY_ASSIGN(const auto recorded, DescribeSamplesOfTrace(trace));
+    if (format_ == "chrome" && recorded) {
+      TRY_ASSIGN(samples, ReadTimedSamples(trace, global));
+    }
     TRY(format_ == "json"     ? views::TraceDumpJson(trace_.calls(), *out)
-        : format_ == "chrome" ? views::TraceDumpChrome(trace_.calls(), *out)
+        : format_ == "chrome" ? views::TraceDumpChrome(trace_.calls(), samples, *out)
                               : views::TraceDumpText(trace_.calls(), *out));
   }
   TRY(out->Commit());

@@ -171,7 +171,7 @@ Result<int> FlamegraphCommand::Run(const GlobalOptions& global) {
     TRY(RefuseThese(*app_, global, {"inverted", "reverse", "title", "min-percent", "width"},
                     "is of the picture; folded stacks are text, and all of them"));
   }
-  const std::string input = TraceOr(input_.input(), *app_);
+  TRY_ASSIGN(const std::string input, input_.Choose(*app_));
   options_.filter.comms = comms_;
   options_.filter.dsos = dsos_;
   options_.filter.symbols = symbols_;

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/samples_of_trace.h"
 #include "cli/text_output.h"
 #include "cli/trace_commands.h"
 #include "cli/trace_input.h"
@@ -32,8 +33,10 @@ class InfoCommand : public Command {
   Result<int> Run(const GlobalOptions& global) override {
     TRY(input_.Open());
     TRY_ASSIGN(const analyze::CallLosses losses, analyze::CountLosses(input_.calls().source()));
-    const std::string text = format_ == "json" ? views::TraceInfoJson(input_.calls(), losses)
-                                               : views::TraceInfoText(input_.calls(), losses);
+    TRY_ASSIGN(const auto samples, DescribeSamplesOfTrace(input_.input()));
+    const std::string text = format_ == "json"
+                                 ? views::TraceInfoJson(input_.calls(), losses, samples)
+                                 : views::TraceInfoText(input_.calls(), losses, samples);
     TRY_ASSIGN(const std::unique_ptr<os::OutputFile> out, CreateTextOutput("-"));
     TRY(out->Write(AsBytes(text)));
     TRY(out->Commit());

@@ -11,6 +11,8 @@
 #include "cli/command.h"
 #include "cli/number_range.h"
 #include "cli/print.h"
+#include "cli/sample_summary.h"
+#include "cli/size_text.h"
 #include "cli/trace_input.h"
 #include "os/child_process.h"
 #include "os/proc.h"
@@ -41,29 +43,6 @@ Result<int32_t> ParseClock(const std::string& text) {
   std::string names;
   for (const NamedClock& clock : kClocks) names += std::string(" ") + clock.name;
   return Fail(ErrorKind::kUsage, fmt::format("no clock '{}'; there are{}", text, names));
-}
-
-// "64", "100M": a number, with a unit of 1024s.
-Result<uint64_t> ParseSize(const std::string& text, const char* option) {
-  uint64_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, number);
-  const std::string_view unit(result.ptr, static_cast<size_t>(end - result.ptr));
-  const size_t power = unit.empty() ? 0 : std::string_view("BKMG").find(unit[0]);
-  constexpr uint64_t kMost = uint64_t{1} << 32;
-  if (result.ec != std::errc{} || number >= kMost || unit.size() > 1 ||
-      power == std::string_view::npos) {
-    return Fail(ErrorKind::kUsage,
-                fmt::format("{}: '{}' is not a size such as 512, 64K or 100M", option, text));
-  }
-  return number << (10 * power);
-}
-
-std::string Bytes(uint64_t bytes) {
-  if (bytes < 10'000) return fmt::format("{} bytes", bytes);
-  const auto size = static_cast<double>(bytes);
-  if (size < 10e6) return fmt::format("{:.1f} KB", size / 1e3);
-  return size < 10e9 ? fmt::format("{:.1f} MB", size / 1e6) : fmt::format("{:.1f} GB", size / 1e9);
 }
 
 class RecordCommand : public Command {
@@ -241,12 +220,7 @@ Status RecordCommand::Convert() {
     TRY_ASSIGN(options_.cpus, os::ParseCpuList(cpus_));
     options_.system_wide = true;
   }
-  if (frequency_ == "max") {
-    options_.frequency = static_cast<uint64_t>(
-        os::ReadNumberFile("/proc/sys/kernel/perf_event_max_sample_rate").value_or(100'000));
-  } else {
-    TRY_ASSIGN(options_.frequency, ParseSize(frequency_, "-F"));
-  }
+  TRY_ASSIGN(options_.frequency, ParseFrequency(frequency_, "-F"));
   if (!period_.empty()) {
     TRY_ASSIGN(options_.period, ParseSize(period_, "-c"));
     if (options_.period == 0) return Fail(ErrorKind::kUsage, "-c 0 would sample nothing");
@@ -306,20 +280,7 @@ int RecordCommand::Report(const record::RecordSummary& summary, const GlobalOpti
     return summary.exit_code.value_or(kExitNotRunnable);
   }
   if (!global.quiet) {
-    std::string line = fmt::format("stackreel: {} samples of {}", summary.samples, summary.event);
-    if (summary.user_stacks != 0) {
-      line += fmt::format(", {:.1f} % of {} user stacks complete",
-                          100.0 * static_cast<double>(summary.complete_stacks) /
-                              static_cast<double>(summary.user_stacks),
-                          summary.user_stacks);
-    }
-    line += fmt::format(", {} lost", summary.lost);
-    if (summary.write_failed) line += fmt::format(", {} not written", summary.not_written);
-    line += "; " + Bytes(summary.bytes);
-    for (const std::string& file : summary.files) {
-      line += fmt::format(" {}{}", file == summary.files.front() ? "in " : "",
-                          file == "-" ? "standard output" : file);
-    }
+    std::string line = "stackreel: " + DescribeSamples(summary);
     line += fmt::format("; recording took {:.2f} s of CPU", summary.cpu_s);
     // Of a short recording the share says nothing: starting has its price.
     if (summary.wall_s >= 1) {

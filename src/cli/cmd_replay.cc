@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/samples_of_trace.h"
 #include "cli/text_output.h"
 #include "cli/trace_commands.h"
 #include "cli/trace_input.h"
@@ -37,6 +38,8 @@ class ReplayCommand : public Command {
     app.add_flag("--no-merge", no_merge_, "Show entry and end of calls that call nothing, too");
     app.add_flag("--no-args", no_args_, "Show no arguments and return values");
     app.add_flag("--no-comment", no_comment_, "Show no comments: names at ends, losses");
+    app.add_flag("--samples", with_samples_,
+                 "Show the samples that were recorded beside the trace, as comments");
     app.add_option("-o,--output", output_, "Write to FILE; - is standard output")
         ->type_name("FILE")
         ->capture_default_str();
@@ -47,6 +50,11 @@ class ReplayCommand : public Command {
     options_.values = !no_args_;
     options_.comments = !no_comment_;
     TRY(input_.Open());
+    std::vector<analyze::TimedSample> samples;
+    if (with_samples_) {
+      TRY_ASSIGN(samples, ReadTimedSamples(input_.input(), global));
+      options_.samples = samples;
+    }
     TRY_ASSIGN(const std::unique_ptr<os::OutputFile> out, CreateTextOutput(output_));
     TRY(ReplayText(input_.calls(), options_, *out));
     TRY(out->Commit());
@@ -58,6 +66,7 @@ class ReplayCommand : public Command {
   views::ReplayOptions options_;
   std::string fields_ = "duration,tid";
   bool no_merge_ = false, no_args_ = false, no_comment_ = false;
+  bool with_samples_ = false;
   std::string output_ = "-";
 };
 

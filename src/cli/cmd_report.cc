@@ -269,7 +269,7 @@ Result<int> ReportCommand::RunOnTrace(const std::string& trace, const GlobalOpti
 }
 
 Result<int> ReportCommand::Run(const GlobalOptions& global) {
-  const std::string input = TraceOr(input_.input(), *app_);
+  TRY_ASSIGN(const std::string input, input_.Choose(*app_));
   if (IsTrace(input)) return RunOnTrace(input, global);
   TRY(RefuseThese(*app_, global, TraceFilterNames(),
                   "is for traces; " + input + " is a recording of samples"));

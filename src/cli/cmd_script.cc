@@ -185,6 +185,7 @@ class ScriptCommand : public Command {
             "stackreel script --format=json | jq .comm          # one JSON object a sample"};
   }
   void AddOptions(CLI::App& app) override {
+    app_ = &app;
     input_.AddOptions(app);
     app.add_option("-F,--fields", fields_,
                    fmt::format("Fields to print: {}; or changes to the usual ones: +FIELD, -FIELD",
@@ -211,6 +212,7 @@ class ScriptCommand : public Command {
   Result<int> PrintHeader() const;
   [[nodiscard]] Status CheckOptions(uint32_t records) const;
 
+  CLI::App* app_ = nullptr;
   AnalysisInput input_;
   std::string fields_;
   std::string format_ = "text";
@@ -253,6 +255,7 @@ Result<int> ScriptCommand::Run(const GlobalOptions& global) {
     if (show_[i]) wanted.records |= kShowOptions[i].records;
   }
   TRY(CheckOptions(wanted.records));
+  if (input_.wants_samples_of_trace()) TRY(input_.Choose(*app_));
   if (header_only_) return PrintHeader();
   if (!fields_.empty()) {
     TRY_ASSIGN(options.fields, views::FieldSelection::Parse(fields_));

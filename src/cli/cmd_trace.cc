@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cmath>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,7 +19,10 @@
 #include "cli/filter_options.h"
 #include "cli/number_range.h"
 #include "cli/print.h"
+#include "cli/sample_summary.h"
+#include "cli/size_text.h"
 #include "cli/trace_control.h"
+#include "cli/trace_samples.h"
 #include "os/child_process.h"
 #include "os/file.h"
 #include "os/thread_pool.h"
@@ -82,7 +86,8 @@ class TraceCommand : public Command {
             "stackreel trace -p 1234 -P handle_request          # a running process, until Ctrl-C",
             "stackreel trace -a -P 'parse_*' -- ./program       # with arguments and return values",
             "stackreel trace -A 'open@libc@arg1/s,arg2/x32' -R 'open@libc@retval/i32' -- ./program",
-            "stackreel trace -p 1234 -P 'malloc@libc' --duration 10"};
+            "stackreel trace -p 1234 -P 'malloc@libc' --duration 10",
+            "stackreel trace --with-samples -P 'parse_*' -- ./program  # and a sampled profile"};
   }
   void AddOptions(CLI::App& app) override;
   Result<int> Run(const GlobalOptions& global) override;
@@ -91,17 +96,21 @@ class TraceCommand : public Command {
   Status Convert();
   void ChooseClock(const GlobalOptions& global) const;
   Status ConvertValues();
+  Status ConvertSamples(const GlobalOptions& global);
   [[nodiscard]] std::optional<int> TimeLeft() const;
   bool Converse(tracer::TraceSession& session, const tracer::ControlServer& server);
   TraceEnd Await(tracer::TraceSession& session, const EndSignals& signals,
                  const tracer::ControlServer* server);
   int Report(const TraceSummary& summary, const GlobalOptions& global) const;
+  bool ReportSamples(const GlobalOptions& global) const;
 
   tracer::TraceOptions options_;
   // In the order of the command line: 'P' or 'U', and the pattern.
   std::vector<std::pair<char, std::string>> patterns_;
   std::vector<std::string> arguments_, returns_;
   FilterOptions filters_;
+  std::optional<std::string> samples_;  // a frequency
+  std::unique_ptr<TraceSamples> companion_;
   std::string on_full_ = "block", libraries_ = "wait", clock_ = "auto";
   double duration_ = 0;
   uint32_t buffer_mb_ = 32;
@@ -151,6 +160,13 @@ void TraceCommand::AddOptions(CLI::App& app) {
       ->type_name("SECONDS")
       ->check(Number(0.001, 1e9));
   filters_.Add(app);
+  app.add_option_function<std::string>(
+         "--with-samples", [this](const std::string& frequency) { samples_ = frequency; },
+         "Record a sampled profile of the process too, by the same clock, HZ samples a second "
+         "and CPU (as record -F; 997 unless given): perf.data in the directory of the trace")
+      ->type_name("HZ")
+      ->expected(0, 1)
+      ->default_str("997");
   app.add_option("-o,--output", options_.output,
                  "Write to the directory DIR. A trace that is there becomes DIR.old")
       ->type_name("DIR")
@@ -206,6 +222,18 @@ Status TraceCommand::ConvertValues() {
       options_.values.choices.push_back(std::move(*choice));
     }
   }
+  return {};
+}
+
+Status TraceCommand::ConvertSamples(const GlobalOptions& global) {
+  if (!samples_) return {};
+  TRY_ASSIGN(const uint64_t frequency, ParseFrequency(*samples_, "--with-samples"));
+  if (frequency == 0) return Fail(ErrorKind::kUsage, "a frequency of 0 records nothing");
+  companion_ = std::make_unique<TraceSamples>(frequency, global.cmdline,
+                                              [quiet = global.quiet](const std::string& text) {
+                                                if (!quiet) Print(stderr, "stackreel: {}\n", text);
+                                              });
+  options_.companion = companion_.get();
   return {};
 }
 
@@ -317,6 +345,7 @@ TraceEnd TraceCommand::Await(tracer::TraceSession& session, const EndSignals& si
 
 Result<int> TraceCommand::Run(const GlobalOptions& global) {
   TRY(Convert());
+  TRY(ConvertSamples(global));
   if (!options_.command.empty()) {
     if (const auto found = os::FindCommand(options_.command.front()); !found) {
       PrintError(found.error(), global);
@@ -358,6 +387,31 @@ Result<int> TraceCommand::Run(const GlobalOptions& global) {
   }
   if (!summary) return Fail(summary.error());
   return Report(*summary, global);
+}
+
+// What was sampled; false if not all of it could be written.
+bool TraceCommand::ReportSamples(const GlobalOptions& global) const {
+  if (companion_ == nullptr || !companion_->summary()) return true;
+  const Result<record::RecordSummary>& recorded = *companion_->summary();
+  if (!recorded) {
+    PrintError(recorded.error(), global);
+    return false;
+  }
+  if (!global.quiet) {
+    Print(stderr, "stackreel: {}\n", DescribeSamples(*recorded));
+    if (recorded->lost != 0) Print(stderr, "  records were lost where a ring was full\n");
+    if (global.verbose > 0) {
+      for (const auto& [counter, n] : recorded->counters.values()) {
+        Print(stderr, "  {:<40} {}\n", counter, n);
+      }
+    }
+  }
+  if (!recorded->write_failed) return true;
+  PrintError(Error(ErrorKind::kIo, fmt::format("sampling stopped: {}; what was written up to then "
+                                               "is kept",
+                                               recorded->ended_by)),
+             global);
+  return false;
 }
 
 int TraceCommand::Report(const TraceSummary& summary, const GlobalOptions& global) const {
@@ -413,6 +467,7 @@ int TraceCommand::Report(const TraceSummary& summary, const GlobalOptions& globa
       }
     }
   }
+  const bool sampled = ReportSamples(global);
   if (goes_on && (!summary.detached || summary.modified != 0)) {
     PrintError(Error(ErrorKind::kIo,
                      fmt::format("the process could not be left whole: {} busy, {} not as they "
@@ -434,6 +489,7 @@ int TraceCommand::Report(const TraceSummary& summary, const GlobalOptions& globa
                global);
     return kExitFailed;
   }
+  if (!sampled) return kExitFailed;
   return summary.exit_code.value_or(kExitDone);
 }
 

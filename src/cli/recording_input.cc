@@ -61,7 +61,8 @@ Result<RecordingFiles> OpenRecordingFiles(const std::string& path) {
     return Fail(
         Error(ErrorKind::kUnsupported, "this is a trace, not a recording of samples")
             .At(path)
-            .WithCure("stackreel replay, graph, report, flamegraph, dump and info show it"));
+            .WithCure("stackreel replay, graph, report, flamegraph, dump and info show it\n"
+                      "script, report and flamegraph --samples: what was sampled beside it"));
   }
   RecordingFiles files;
   std::error_code error;

@@ -1,8 +1,10 @@
 #include "record/live_unwind.h"
 
 #include <elf.h>
+#include <sys/mman.h>
 
 #include <algorithm>
+#include <set>
 
 #include "analyze/unwind_input.h"
 #include "base/check.h"
@@ -27,13 +29,14 @@ constexpr uint16_t kMachine = EM_X86_64;
 
 LiveUnwinder::LiveUnwinder(session::Session& session, symbolize::ModuleFileProvider& files,
                            Executor& executor, const std::vector<perfdata::Event>& recorded,
-                           Counters& counters)
+                           std::optional<int32_t> clockid, Counters& counters)
     : session_(session),
       executor_(executor),
       counters_(counters),
       symbolizer_(files, {}, counters),
       images_(session, symbolizer_, counters),
       maps_(session, [this](session::ModuleId id) { return images_.UnwindModuleOf(id); }),
+      traced_(clockid, counters),
       ends_(static_cast<size_t>(StackEnd::kLimit) + 1) {
   for (const perfdata::Event& event : recorded) {
     recorded_.push_back(event.attr);
@@ -55,11 +58,14 @@ void LiveUnwinder::AddSample(ByteView record, uint32_t event) {
   Job job;
   job.record = record;
   job.event = event;
-  if (record.size() >= kPidOffset + 4) {
+  if (record.size() >= kPidOffset + 8) {
     const auto pid = LoadUnaligned<uint32_t>(record.data() + kPidOffset, kNativeEndian);
     const session::Process& process = session_.ProcessOf(pid);
     job.maps = maps_.Get(process.maps);
     job.code_mask = session_.MaskOf(process, nullptr).insn;
+    const auto tid = LoadUnaligned<uint32_t>(record.data() + kPidOffset + 4, kNativeEndian);
+    job.detours = traced_.Of(pid, tid, process.ppid, *job.maps);
+    job.kernel_clock = job.detours != nullptr && traced_.UsesKernelClock(pid);
   }
   items_.push_back({.record = {}, .job = jobs_.size()});
   jobs_.push_back(std::move(job));
@@ -70,8 +76,10 @@ void LiveUnwinder::AddOther(ByteView record) { items_.push_back({.record = recor
 Status LiveUnwinder::Flush(const Write& write) {
   const size_t chunks = (jobs_.size() + kSamplesPerChunk - 1) / kSamplesPerChunk;
   if (chunk_bytes_.size() < chunks) chunk_bytes_.resize(chunks);
+  traced_.Refresh();
   executor_.ParallelFor(
       chunks, [this](size_t chunk, size_t worker) { UnwindChunk(chunk, *workers_[worker]); });
+  UnwindAgain(chunks);
   Status status;
   for (const Item& item : items_) {
     if (!status) break;
@@ -94,6 +102,46 @@ Status LiveUnwinder::Flush(const Write& write) {
   items_.clear();
   jobs_.clear();
   return status;
+}
+
+// Stacks end where it is not known yet what a traced function returns to: more is learnt of that,
+// and those near them are unwound once more.
+void LiveUnwinder::UnwindAgain(size_t chunks) {
+  std::set<const unwind::Detours*> unknown;
+  std::vector<size_t> again;
+  for (size_t chunk = 0; chunk < chunks; ++chunk) {
+    const size_t end = std::min(jobs_.size(), (chunk + 1) * kSamplesPerChunk);
+    bool any = false;
+    for (size_t i = chunk * kSamplesPerChunk; i < end; ++i) {
+      if (jobs_[i].end != StackEnd::kTraced) continue;
+      unknown.insert(jobs_[i].detours);
+      any = true;
+    }
+    if (any) again.push_back(chunk);
+  }
+  std::erase_if(unknown, [this](const auto* detours) { return !traced_.LearnMore(detours); });
+  if (unknown.empty()) return;
+  executor_.ParallelFor(again.size(),
+                        [&](size_t i, size_t worker) { UnwindChunk(again[i], *workers_[worker]); });
+}
+
+Status LiveUnwinder::NameAgents(const EmitRecord& emit) {
+  std::vector<perfdata::Mmap2> names;
+  traced_.ForEachNewAgent([&](uint32_t pid, Avma code) {
+    perfdata::Mmap2 mmap;
+    mmap.pid = mmap.tid = pid;
+    mmap.addr = code.value;
+    mmap.len = tracedata::kAgentCodeSize;
+    mmap.prot = PROT_READ | PROT_EXEC;
+    mmap.flags = MAP_PRIVATE;
+    mmap.filename = session::kAgentMapping;
+    names.push_back(std::move(mmap));
+  });
+  constexpr auto kUser = static_cast<uint16_t>(perfdata::CpuMode::kUser);
+  for (perfdata::Mmap2& name : names) {
+    TRY(emit(MakeRecord(perfdata::RecordType::kMmap2, kUser, std::move(name))));
+  }
+  return {};
 }
 
 void LiveUnwinder::UnwindChunk(size_t chunk, Worker& worker) {
@@ -120,6 +168,8 @@ void LiveUnwinder::UnwindOne(Job& job, Worker& worker, std::vector<uint8_t>& out
     input->maps = job.maps.get();
     input->code_mask = job.code_mask;
     input->max_frames = kMaxFrames;
+    input->detours = job.detours;
+    if (job.detours != nullptr) input->ticks = traced_.TicksAt(sample.time, job.kernel_clock);
     end = worker.unwinder.Unwind(*input, worker.frames);
     job.end = end;
     // In exec, once the new program is being mapped, the registers are still those of the call: of
@@ -130,6 +180,10 @@ void LiveUnwinder::UnwindOne(Job& job, Worker& worker, std::vector<uint8_t>& out
       job.cut_at = static_cast<uint32_t>(sample.stack_user.size());
     }
   }
+  // In a stub, it is at the function that the stub is of.
+  const bool is_user =
+      job.detours != nullptr && !worker.frames.empty() && job.detours->Find(sample.ip) != nullptr;
+  if (is_user) sample.ip = worker.frames.front().address.avma.value;
   worker.chain.clear();
   analyze::BuildCallchain(sample, worker.frames, end, worker.chain);
   constexpr uint64_t kStack = perfdata::kSampleRegsUser | perfdata::kSampleStackUser;

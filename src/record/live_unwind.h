@@ -15,6 +15,8 @@
 #include "base/io.h"
 #include "perfdata/attr.h"
 #include "perfdata/sample.h"
+#include "record/synthesize.h"
+#include "record/traced_processes.h"
 #include "session/session.h"
 #include "symbolize/symbolizer.h"
 #include "unwind/unwind.h"
@@ -55,8 +57,10 @@ class LiveUnwinder {
   using Write = std::function<Status(ByteView record)>;
 
   // All must outlive it. `recorded` are the events as the kernel writes them.
+  // `clockid`: of the samples' times, if one was chosen.
   LiveUnwinder(session::Session& session, symbolize::ModuleFileProvider& files, Executor& executor,
-               const std::vector<perfdata::Event>& recorded, Counters& counters);
+               const std::vector<perfdata::Event>& recorded, std::optional<int32_t> clockid,
+               Counters& counters);
 
   // A SAMPLE, with the maps of its process as they are now. The bytes must stay until Flush.
   void AddSample(ByteView record, uint32_t event);
@@ -64,6 +68,12 @@ class LiveUnwinder {
   void AddOther(ByteView record);
   // Unwinds what was added, on all threads, and writes all of it in the order it came.
   Status Flush(const Write& write);
+
+  // Before Flush: gives records that name the code of agents that have been found. The kernel has
+  // told of it as of any that has no file.
+  Status NameAgents(const EmitRecord& emit);
+  // A further file has begun: they are to be named again.
+  void ForgetAgents() { traced_.ForgetAgents(); }
 
   [[nodiscard]] uint64_t user_stacks() const { return user_stacks_; }
   [[nodiscard]] uint64_t complete_stacks() const;
@@ -82,8 +92,10 @@ class LiveUnwinder {
     uint32_t event = 0;
     std::shared_ptr<const unwind::UnwindMaps> maps;
     uint64_t code_mask = 0;
-    std::optional<unwind::StackEnd> end;  // of the user stack, once it was unwound
-    uint32_t cut_at = 0;                  // the dump was filled, and the stack reaches beyond it
+    const unwind::Detours* detours = nullptr;  // its process is traced
+    bool kernel_clock = false;                 // by this clock, see TracedProcesses
+    std::optional<unwind::StackEnd> end;       // of the user stack, once it was unwound
+    uint32_t cut_at = 0;    // the dump was filled, and the stack reaches beyond it
     bool no_stack = false;  // nothing was dumped, and more than the sampled pc was wanted
     bool bad = false;
     size_t chunk = 0, offset = 0, size = 0;  // the new record, in chunk_bytes_
@@ -100,6 +112,7 @@ class LiveUnwinder {
     perfdata::Sample sample;
   };
   void UnwindChunk(size_t chunk, Worker& worker);
+  void UnwindAgain(size_t chunks);
   void UnwindOne(Job& job, Worker& worker, std::vector<uint8_t>& out);
 
   session::Session& session_;
@@ -109,6 +122,7 @@ class LiveUnwinder {
   symbolize::Symbolizer symbolizer_;
   analyze::ModuleImages images_;
   analyze::UnwindMapsCache maps_;
+  TracedProcesses traced_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<Job> jobs_;
   std::vector<Item> items_;

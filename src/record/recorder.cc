@@ -21,6 +21,7 @@
 #include "record/event_choice.h"
 #include "record/event_set.h"
 #include "record/keep_images.h"
+#include "record/look_request.h"
 #include "record/round_processor.h"
 #include "record/round_queue.h"
 #include "record/sample_trim.h"
@@ -55,10 +56,17 @@ double OwnCpuSeconds() {
   return CpuSecondsOf(usage);
 }
 
+bool IsReadable(int fd) {
+  struct pollfd poll_fd = {.fd = fd, .events = POLLIN, .revents = 0};
+  return poll(&poll_fd, 1, 0) == 1;
+}
+
 class Recording {
  public:
   Recording(const RecordOptions& options, Notice notice)
-      : options_(options), notice_(std::move(notice)) {}
+      : options_(options), notice_(std::move(notice)) {
+    if (options_.end_fd < 0) signals_.emplace();
+  }
 
   Result<RecordSummary> Run();
 
@@ -71,7 +79,9 @@ class Recording {
   Status Loop();
   void HandleSignals();
   bool ShouldEnd();
-  Status DrainAll();
+  enum class Emptied : uint8_t { kOnce, kForLook };
+  Status DrainAll(Emptied why = Emptied::kOnce);
+  Status AnswerLook();
   Status DrainRing(const Ring& ring, std::vector<uint8_t>& out);
   void FollowCpus();
   [[nodiscard]] milliseconds Timeout() const;
@@ -84,7 +94,7 @@ class Recording {
 
   const RecordOptions& options_;
   Notice notice_;
-  Signals signals_;
+  std::optional<Signals> signals_;  // none are heeded where there is an end_fd
   std::unique_ptr<os::ChildProcess> child_;
   Targets targets_;
   std::string fallback_;
@@ -101,6 +111,7 @@ class Recording {
   std::optional<Clock::time_point> enable_at_;
   bool enabled_ = false;
   bool quiet_round_ = true;  // the last round was empty
+  uint64_t rounds_ = 0;      // given to be worked off
   milliseconds round_time_ = kLongestRound;
   int end_signal_ = 0;      // for the command, if it does not end with us by itself
   bool cut_short_ = false;  // we ended the command, not it itself
@@ -158,8 +169,9 @@ Status Recording::Prepare() {
   TRY(CheckOptions());
   TRY_ASSIGN(targets_, Targets::Find(options_));
   if (!options_.command.empty()) {
-    TRY_ASSIGN(child_, os::ChildProcess::Prepare(options_.command, options_.output == "-",
-                                                 signals_.inherited()));
+    const os::SignalState inherited = signals_ ? signals_->inherited() : os::SignalState::Current();
+    TRY_ASSIGN(child_,
+               os::ChildProcess::Prepare(options_.command, options_.output == "-", inherited));
     TRY_ASSIGN(const std::string file, os::FindCommand(options_.command.front()));
     not_measured_ = os::WhyNotMeasured(file);
   }
@@ -259,8 +271,9 @@ Status Recording::Loop() {
   while (!ShouldEnd()) {
     if (rings_watched != set_->rings().size()) {
       fds.clear();
-      watch(signals_.fd());
+      watch(signals_ ? signals_->fd() : options_.end_fd);
       watch(child_end.get());
+      watch(options_.look != nullptr ? options_.look->fd() : -1);
       for (const Ring& ring : set_->rings()) watch(set_->PollFd(ring));
       rings_watched = set_->rings().size();
     }
@@ -275,6 +288,7 @@ Status Recording::Loop() {
       enabled_ = true;
       TRY(set_->Enable());
     }
+    TRY(AnswerLook());
     TRY(DrainAll());
     if (set_->may_use_larger_stacks() && processor_->too_small_dump() >= set_->stack_size()) {
       TRY(set_->UseLargerStacks(enabled_));
@@ -288,7 +302,7 @@ Status Recording::Loop() {
 }
 
 void Recording::HandleSignals() {
-  while (const auto info = signals_.Next()) {
+  while (const auto info = signals_ ? signals_->Next() : std::nullopt) {
     const int signal = static_cast<int>(info->ssi_signo);
     if (signal == SIGUSR2) {
       if (processor_) processor_->RequestSwitch();
@@ -309,6 +323,7 @@ void Recording::HandleSignals() {
 
 bool Recording::ShouldEnd() {
   if (child_ != nullptr && child_->Wait(/*block=*/false)) End("command ended");
+  if (options_.end_fd >= 0 && IsReadable(options_.end_fd)) End("told to");
   if (!ended_by_.empty()) return true;
   if (options_.duration_s &&
       Clock::now() - start_ >= std::chrono::duration<double>(*options_.duration_s)) {
@@ -325,7 +340,20 @@ bool Recording::ShouldEnd() {
   return !ended_by_.empty();
 }
 
-Status Recording::DrainAll() {
+// Who asks waits until all that was sampled up to now is worked off; the second round lets go what
+// the sorter holds back of the first.
+Status Recording::AnswerLook() {
+  if (options_.look == nullptr || !IsReadable(options_.look->fd())) return {};
+  constexpr milliseconds kPatience{200};
+  const uint64_t asked = options_.look->Take();
+  TRY(DrainAll(Emptied::kForLook));
+  TRY(DrainAll(Emptied::kForLook));
+  processor_->AwaitRounds(rounds_, kPatience);
+  options_.look->Answer(asked);
+  return {};
+}
+
+Status Recording::DrainAll(Emptied why) {
   const std::vector<Ring>& rings = set_->rings();
   Round round = queue_->TakeEmpty(rings.size());
   std::vector<Status> results(rings.size());
@@ -334,12 +362,13 @@ Status Recording::DrainAll() {
   for (Status& result : results) TRY(std::move(result));
   // One empty round lets go what the sorter held back; more would say nothing.
   const bool quiet = round.bytes() == 0;
-  if (quiet && quiet_round_ && !processor_->SwitchIsDue()) {
+  if (quiet && quiet_round_ && why == Emptied::kOnce && !processor_->SwitchIsDue()) {
     queue_->Recycle(std::move(round));
     return {};
   }
   quiet_round_ = quiet;
   queue_->Push(std::move(round));
+  ++rounds_;
   return {};
 }
 
@@ -417,6 +446,7 @@ Result<RecordSummary> Recording::Run() {
   // Nothing that was there gives way before.
   if (started) recorded = processor_->Publish();
   const bool published = recorded.has_value();
+  if (published && options_.begun) options_.begun();
   if (published) recorded = Loop();
   queue_->Close();
   worker.join();
@@ -444,10 +474,11 @@ void Recording::EndCommand() {
   if (end_signal_ != 0) child_->Signal(end_signal_);
   const os::Fd ended = OpenPidFd(child_->pid());
   while (!child_->Wait(/*block=*/false)) {
-    std::array<struct pollfd, 2> fds = {{{.fd = signals_.fd(), .events = POLLIN, .revents = 0},
-                                         {.fd = ended.get(), .events = POLLIN, .revents = 0}}};
+    std::array<struct pollfd, 2> fds = {
+        {{.fd = signals_ ? signals_->fd() : -1, .events = POLLIN, .revents = 0},
+         {.fd = ended.get(), .events = POLLIN, .revents = 0}}};
     poll(fds.data(), fds.size(), static_cast<int>(kLongestRound.count()));
-    if (signals_.Next()) {
+    if (signals_ && signals_->Next()) {
       notice_("not waiting for the command, which goes on");
       return;
     }

@@ -14,6 +14,8 @@
 
 namespace stackreel::record {
 
+class LookRequest;
+
 enum class CallGraph : uint8_t { kNone, kFramePointer, kDwarf, kLbr };
 enum class UnwindWhen : uint8_t { kLive, kLater };
 
@@ -47,6 +49,11 @@ struct RecordOptions {
   bool namespaces = false, cgroups = false, switches = false;
   bool buildid_cache = true;         // keep the vDSO and kallsyms in ~/.debug
   std::vector<std::string> cmdline;  // for the CMDLINE feature
+  // For a recording that goes on beside something else in this process, on a thread of its own: it
+  // ends when this can be read from, and heeds no signals. -1: signals end it.
+  int end_fd = -1;
+  LookRequest* look = nullptr;  // must outlive the recording
+  std::function<void()> begun;  // called when all that happens from now on is recorded
 
   [[nodiscard]] bool RecordsCommand() const {
     return !command.empty() && pids.empty() && tids.empty() && !system_wide;

@@ -126,7 +126,8 @@ RoundProcessor::RoundProcessor(const ProcessorOptions& options,
   }
   if (!options_.unwind_live) return;
   files_ = std::make_unique<RecordingFiles>(vdsos_);
-  unwinder_ = std::make_unique<LiveUnwinder>(session_, *files_, executor, events_, counters);
+  unwinder_ = std::make_unique<LiveUnwinder>(session_, *files_, executor, events_, options_.clockid,
+                                             counters);
   for (perfdata::Event& event : written_) event.attr = analyze::WithoutStack(event.attr);
 }
 
@@ -173,15 +174,23 @@ Status RoundProcessor::Run() {
       queue_.Recycle(std::move(**round));
     }
     if (!status) failed_ = true;
+    const std::lock_guard lock(rounds_mutex_);
+    ++rounds_done_;
+    rounds_changed_.notify_all();
   }
   if (status) {
     status = order_.Finish([this](const TimeOrder::Entry& entry) { return PassOn(entry.record); });
     if (status && unwinder_) {
-      status = unwinder_->Flush([this](ByteView record) { return file_->Write(record); });
+      status = FlushUnwinder();
     }
   }
   if (!status) failed_ = true;
   return status;
+}
+
+void RoundProcessor::AwaitRounds(uint64_t rounds, std::chrono::milliseconds patience) {
+  std::unique_lock lock(rounds_mutex_);
+  rounds_changed_.wait_for(lock, patience, [&] { return rounds_done_ >= rounds; });
 }
 
 // ---- what was there before ----
@@ -329,10 +338,16 @@ void RoundProcessor::AddVdsoBuildId(std::span<uint8_t> record) {
   std::copy(id.begin(), id.end(), record.begin() + kUnion + 4);
 }
 
+Status RoundProcessor::FlushUnwinder() {
+  TRY(unwinder_->NameAgents(
+      [this](const perfdata::Record& record) { return file_->WriteRecord(record); }));
+  return unwinder_->Flush([this](ByteView record) { return file_->Write(record); });
+}
+
 Status RoundProcessor::EndRound() {
   TRY(order_.EndRound([this](const TimeOrder::Entry& entry) { return PassOn(entry.record); }));
   if (unwinder_) {
-    TRY(unwinder_->Flush([this](ByteView record) { return file_->Write(record); }));
+    TRY(FlushUnwinder());
     too_small_dump_ = unwinder_->too_small_dump();
     TRY(WriteStackEnds());
   }
@@ -350,7 +365,7 @@ Status RoundProcessor::EndRound() {
 Status RoundProcessor::CheckSize() {
   records_since_check_ = 0;
   if (unwinder_) {
-    TRY(unwinder_->Flush([this](ByteView record) { return file_->Write(record); }));
+    TRY(FlushUnwinder());
   }
   if (options_.max_size != 0 && file_->bytes_written() >= options_.max_size) {
     reached_max_size_ = true;
@@ -476,6 +491,7 @@ Status RoundProcessor::SwitchIfDue() {
   TRY(CreateFile());
   TRY(file_->Publish());
   first_time_ = last_time_ = 0;
+  if (unwinder_) unwinder_->ForgetAgents();
   return EmitSnapshot();
 }
 

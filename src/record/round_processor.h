@@ -3,10 +3,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -83,6 +85,8 @@ class RoundProcessor {
   Status Finish(uint64_t kernel_lost);
 
   // From other threads, while Run does its work.
+  // Waits until so many rounds in all have been worked off, or for so long.
+  void AwaitRounds(uint64_t rounds, std::chrono::milliseconds patience);
   void RequestSwitch() { switch_requested_ = true; }
   [[nodiscard]] bool SwitchIsDue() const;
   [[nodiscard]] bool failed() const { return failed_; }
@@ -107,6 +111,7 @@ class RoundProcessor {
   Status Synthesize();
   Status TakeRound(Round round);
   Status ReadRing(std::vector<uint8_t>& ring);
+  Status FlushUnwinder();
   Status EndRound();
   Status WriteStackEnds();
   Status PassOn(ByteView record);
@@ -156,6 +161,9 @@ class RoundProcessor {
   uint64_t stack_ends_written_ = 0;  // of how many stacks
   std::map<std::string, uint64_t> ends_of_earlier_files_;
 
+  std::mutex rounds_mutex_;
+  std::condition_variable rounds_changed_;
+  uint64_t rounds_done_ = 0;
   mutable std::mutex tasks_mutex_;
   std::map<uint32_t, Task> tasks_;  // by tid
   std::atomic<bool> switch_requested_ = false, failed_ = false, reached_max_size_ = false;

@@ -42,6 +42,10 @@ ModuleName ClassifyMapping(std::string_view filename, uint32_t pid, bool executa
     name.key = {ModuleKind::kVsyscall, std::string(filename), {}};
     return name;
   }
+  if (filename == kAgentMapping) {  // not of a stack, as it begins
+    name.key = {ModuleKind::kAnonymous, std::string(filename), {}};
+    return name;
+  }
   if (IsAnonymous(filename, map_flags)) {
     if (executable) {
       name.key = {ModuleKind::kJit, "/tmp/perf-" + std::to_string(pid) + ".map", {}, pid};

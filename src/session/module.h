@@ -18,6 +18,10 @@ namespace stackreel::session {
 using ModuleId = uint32_t;
 inline constexpr ModuleId kNoModule = UINT32_MAX;
 
+// The name under which a recording has the code of an agent of ours (`trace`) in its process:
+// memory that has no file, and no symbols but this.
+inline constexpr char kAgentMapping[] = "[stackreel agent]";
+
 enum class ModuleKind : uint8_t {
   kFile,          // an ELF file
   kKernel,        // vmlinux, by kallsyms

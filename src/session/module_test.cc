@@ -28,6 +28,7 @@ TEST(ClassifyMappingTest, HugePagesHaveNoFile) {
 }
 
 TEST(ClassifyMappingTest, JitMemoryIsNamedByItsPerfMap) {
+  EXPECT_EQ(ClassifyMapping(kAgentMapping, 42, true, 2).key.kind, ModuleKind::kAnonymous);
   const ModuleName name = ClassifyMapping("//anon", 42, true, 2);
   EXPECT_EQ(name.key.path, "/tmp/perf-42.map");
   EXPECT_EQ(name.key.pid, 42U);

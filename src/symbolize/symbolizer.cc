@@ -146,6 +146,9 @@ void Symbolizer::State::LoadTable(const session::Module& module, ModuleState& st
     state.table = SymbolTable::FromKallsyms(text, KallsymsModule(module));
   } else if (module.key.kind == session::ModuleKind::kJitDump) {
     LoadJitDump(state, damage);
+  } else if (module.key.path == session::kAgentMapping) {
+    uint64_t none_bad = 0;
+    state.table = SymbolTable::FromPerfMap("0 7fffffffffffffff [stackreel agent]\n", &none_bad);
   }
   if (state.table.empty() && module.key.kind != session::ModuleKind::kJitDump) {
     const std::optional<elf::Image> main = ParseImage(files.main, counters, damage);

@@ -16,6 +16,8 @@ namespace stackreel::tracedata {
 
 inline constexpr char kCallsFile[] = "calls";
 inline constexpr char kFactsFile[] = "facts";
+// A sampled profile of the same run, a recording as `perf record` makes; not always there.
+inline constexpr char kSamplesFile[] = "perf.data";
 
 // A chunk as it is kept: the words that one thread wrote, as call_event.h has them.
 struct TraceChunk {

@@ -28,6 +28,7 @@ void TraceSession::AnswerProgram() {
   if (asked == pool.answered && functions_->HearsOfLibraries()) return;
   pool.seen = asked;
   NoteUntold();
+  if (options_.companion != nullptr) options_.companion->LookNow();
   // What fails now is tried again at the next request; the program waits no longer than for one
   // try.
   if (const auto followed = functions_->FollowLibraries(); followed && followed->matched != 0) {

@@ -170,24 +170,9 @@ Result<uint32_t> LearnTidOffset(Target& target) {
 
 Result<std::optional<FoundAgent>> FindAgent(const Target& target) {
   TRY_ASSIGN(const std::vector<os::ProcMapping> maps, os::ReadProcMaps(target.pid()));
-  const std::string name = fmt::format("/memfd:{}", kPoolName);
-  for (const os::ProcMapping& mapping : maps) {
-    if (!mapping.path.starts_with(name) || (mapping.flags & MAP_SHARED) == 0) continue;
-    if (mapping.start < tracedata::kAgentSize) continue;
-    FoundAgent found;
-    found.place.code = Avma(mapping.start - tracedata::kAgentSize);
-    found.place.pool_size = mapping.end - mapping.start;
-    found.pool_inode = mapping.ino;
-    std::array<uint8_t, sizeof(AgentControl)> bytes = {};
-    if (!target.Read(found.place.control(), bytes)) continue;
-    const auto* control = reinterpret_cast<const AgentControl*>(bytes.data());
-    if (control->magic != tracedata::kAgentMagic) continue;
-    found.version = control->version;
-    found.tracer_pid = control->tracer_pid;
-    found.tracer_alive = IsAlive(found.tracer_pid);
-    return found;
-  }
-  return std::nullopt;
+  const auto found = agent::FindAgent(maps, ReaderOf(target));
+  if (!found) return std::nullopt;
+  return FoundAgent{*found, IsAlive(found->tracer_pid)};
 }
 
 namespace {

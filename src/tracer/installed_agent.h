@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "agent/agent_memory_reader.h"
 #include "base/address.h"
 #include "base/error.h"
 #include "os/file.h"
@@ -15,21 +16,8 @@
 
 namespace stackreel::tracer {
 
-// The name under which the pool is found in /proc/PID/maps. The agent lies directly below it.
-inline constexpr char kPoolName[] = "stackreel";
-
-// Where an agent's parts are in the target.
-struct AgentPlace {
-  Avma code;
-  uint64_t pool_size = 0;
-  [[nodiscard]] Avma control() const { return code + tracedata::kAgentCodeSize; }
-  [[nodiscard]] Avma directory() const { return control() + tracedata::kControlSize; }
-  [[nodiscard]] Avma slots() const { return directory() + tracedata::kDirectorySize; }
-  [[nodiscard]] Avma slot(uint32_t i) const {
-    return slots() + uint64_t{i} * sizeof(tracedata::ThreadSlot);
-  }
-  [[nodiscard]] Avma pool() const { return code + tracedata::kAgentSize; }
-};
+using agent::AgentPlace;
+using agent::kPoolName;
 
 // The chunks that agents write to, as they are mapped here. The memory outlives the target.
 class Pool {
@@ -106,11 +94,7 @@ class InstalledAgent {
 Status PublishActions(Target& target, const AgentPlace& agent, ByteView table);
 
 // An agent that is in a process already.
-struct FoundAgent {
-  AgentPlace place;
-  uint64_t pool_inode = 0;
-  uint32_t version = 0;
-  uint32_t tracer_pid = 0;  // 0: detached
+struct FoundAgent : agent::FoundAgent {
   bool tracer_alive = false;
 };
 // Nothing if there is none.

@@ -12,10 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "agent/agent_memory_reader.h"
 #include "base/address.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "os/file.h"
+#include "os/own_ids.h"
 #include "os/proc.h"
 #include "os/stopped_process.h"
 #include "os/urgent_section.h"
@@ -78,6 +80,11 @@ class Target {
   uint32_t holds_ = 0;
 };
 
+// What agent/ reads a target's memory by, while that lives.
+inline agent::ReadMemory ReaderOf(const Target& target) {
+  return [&target](Avma at, std::span<uint8_t> out) { return target.Read(at, out); };
+}
+
 // Holds a target while it lives.
 class Holding {
  public:
@@ -101,15 +108,7 @@ class Holding {
 // What /proc/PID/status has behind "KEY:"; empty if there is no such line.
 std::string StatusLine(uint32_t pid, std::string_view key);
 
-// What the ids of threads are in their own namespace of processes, as they see themselves.
-class OwnIds {
- public:
-  [[nodiscard]] uint32_t Of(uint32_t pid, uint32_t tid);
-
- private:
-  // Of which processes the namespace is ours: they need not be asked for each thread.
-  std::map<uint32_t, bool> is_ours_;
-};
+using os::OwnIds;
 
 // The mappings of a process as ranges, ascending.
 std::vector<patch::AddressRange> RangesOf(const std::vector<os::ProcMapping>& maps);

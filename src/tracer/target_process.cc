@@ -165,24 +165,7 @@ Status TargetJournal::Keep(std::span<const patch::Site* const> sites) {
 }
 
 Result<std::vector<patch::Site>> ReadJournal(const Target& target, const AgentPlace& agent) {
-  const Avma control = agent.control();
-  TRY_ASSIGN(const auto at,
-             target.ReadObject<uint64_t>(control + offsetof(tracedata::AgentControl, journal)));
-  TRY_ASSIGN(const auto size, target.ReadObject<uint64_t>(
-                                  control + offsetof(tracedata::AgentControl, journal_size)));
-  if (size == 0) return std::vector<patch::Site>();
-  // The process may have written here: nothing is allocated by what it says.
-  constexpr uint64_t kMost = uint64_t{1} << 30;
-  if (size > kMost) return Fail(ErrorKind::kDamaged, "the journal of its sites was overwritten");
-  std::vector<uint8_t> bytes;
-  constexpr uint64_t kPiece = uint64_t{1} << 20;
-  for (uint64_t done = 0; done < size;) {
-    const uint64_t piece = std::min(kPiece, size - done);
-    bytes.resize(done + piece);
-    TRY(target.Read(Avma(at + done), std::span(bytes).subspan(done)));
-    done += piece;
-  }
-  return patch::DecodeSites(bytes);
+  return agent::ReadJournal(agent, ReaderOf(target));
 }
 
 }  // namespace stackreel::tracer

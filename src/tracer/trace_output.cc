@@ -7,7 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -17,11 +20,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::array<const char*, 3> kFiles = {tracedata::kCallsFile, tracedata::kFactsFile,
+                                               tracedata::kSamplesFile};
+
 bool IsTrace(const fs::path& directory) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(directory, error)) {
     const std::string name = entry.path().filename();
-    if (name != tracedata::kCallsFile && name != tracedata::kFactsFile) return false;
+    if (std::ranges::find(kFiles, std::string_view(name)) == kFiles.end()) return false;
   }
   return !error;
 }
@@ -52,7 +58,7 @@ Status MoveAway(const std::string& directory) {
   const fs::path old(directory + ".old");
   if (fs::is_directory(old, error) && IsTrace(old)) {
     TRY_ASSIGN(const os::Fd unused_old, Lock(old.string()));
-    for (const char* name : {tracedata::kCallsFile, tracedata::kFactsFile}) {
+    for (const char* name : kFiles) {
       fs::remove(old / name, error);
     }
     fs::remove(old, error);
@@ -124,7 +130,7 @@ Status TraceOutput::Flush() {
 
 void TraceOutput::Discard() {
   std::error_code error;
-  for (const char* name : {tracedata::kCallsFile, tracedata::kFactsFile}) {
+  for (const char* name : kFiles) {
     fs::remove(fs::path(directory_) / name, error);
   }
   fs::remove(directory_, error);

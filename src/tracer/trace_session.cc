@@ -81,6 +81,7 @@ void TraceSession::GiveUp() {
     if (target_->held()) (void)target_->LetGo();
   }
   if (collector_ != nullptr) (void)collector_->Stop();
+  if (options_.companion != nullptr) options_.companion->End(/*discard=*/true);
   if (output_ != nullptr) output_->Discard();
   finished_ = true;
 }
@@ -153,6 +154,9 @@ Status TraceSession::Prepare() {
       std::async(std::launch::async, [this] { return agent_->pool().Fill(); });
   TRY_ASSIGN(output_, TraceOutput::Create(options_.output, options_.level));
   clock_ = clock_measurement_.Finish();
+  if (options_.companion != nullptr) {
+    TRY(options_.companion->Begin(target_->pid(), output_->directory()));
+  }
   TRY(WriteFirstFacts());
   TRY(functions_->Prepare(options_.patterns));
   TRY(filled.get());
@@ -376,6 +380,8 @@ Result<TraceSummary> TraceSession::Finish(TraceEnd end) {
   summary_.end = end;
   summary_.pid = target_->pid();
   summary_.directory = output_->directory();
+  // Before return addresses are put back, which it may want to know.
+  if (options_.companion != nullptr) options_.companion->End(/*discard=*/false);
   UntoldCalls open;
   if (end != TraceEnd::kProgramEnded && end != TraceEnd::kExecuted) {
     const auto lost = target_->ReadObject<std::array<uint64_t, tracedata::kLossReasons>>(

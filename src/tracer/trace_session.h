@@ -27,6 +27,20 @@
 
 namespace stackreel::tracer {
 
+// What goes on beside a trace, and is of the same process.
+class TraceCompanion {
+ public:
+  virtual ~TraceCompanion() = default;
+  // Before the first function is patched; a command has not run yet. `directory` is the trace's. An
+  // error ends the trace.
+  virtual Status Begin(uint32_t pid, const std::string& directory) = 0;
+  // The program waits for this: it may be about to end.
+  virtual void LookNow() = 0;
+  // Once, before a program that goes on is left, or when it has ended; `discard`: what it has
+  // written is not wanted, as the trace could not begin.
+  virtual void End(bool discard) = 0;
+};
+
 struct TraceOptions {
   std::vector<std::string> command;  // to be started, or
   uint32_t pid = 0;                  // what to attach to
@@ -44,6 +58,7 @@ struct TraceOptions {
   int level = 1;        // of zstd
   bool traps = false;   // functions that nothing else can be put at get a trap
   os::SignalState signals = os::SignalState::Current();  // of a command
+  TraceCompanion* companion = nullptr;                   // must outlive the session
 };
 
 enum class TraceEnd : uint8_t { kProgramEnded, kExecuted, kDuration, kSignal, kRequest };

@@ -112,6 +112,8 @@ const char* StackEndName(StackEnd end) {
       return "no registers";
     case StackEnd::kUnsupported:
       return "unsupported architecture";
+    case StackEnd::kTraced:
+      return "traced return address";
     case StackEnd::kLimit:
       return "frame limit";
   }

@@ -12,6 +12,7 @@
 #include "base/counters.h"
 #include "dwarf/cfi.h"
 #include "elf/image.h"
+#include "unwind/detours.h"
 
 namespace stackreel::unwind {
 
@@ -50,6 +51,7 @@ enum class StackEnd : uint8_t {
   kBadCfi,         // the rule could not be applied
   kNoRegisters,    // the sample has no user registers (kernel thread, idle)
   kUnsupported,    // a task of another architecture
+  kTraced,         // a tracer keeps the return address, and it could not be told which it is
   kLimit,          // more frames than asked for
 };
 const char* StackEndName(StackEnd end);
@@ -163,6 +165,10 @@ struct UnwindInput {
   const UnwindMaps* maps = nullptr;
   uint64_t code_mask = 0;  // arm64: bits to strip from code addresses of the user half
   size_t max_frames = 1024;
+  // Of a process that is traced, and when the stack was as it is, in the ticks of its trace; 0: not
+  // known.
+  const Detours* detours = nullptr;
+  uint64_t ticks = 0;
 };
 
 // Caches of one thread: pc → rule, direct-mapped, and the decoded rules of each module.

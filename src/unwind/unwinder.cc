@@ -24,8 +24,11 @@ struct Paths {
 
   StackEnd Unwind(const UnwindInput& input, Counts& counts, std::vector<Frame>& out) {
     const size_t before = out.size();
+    const Counts counted = counts;
     auto end = fast.Unwind(input, out);
     if (!end) {
+      counts.traced_returns = counted.traced_returns;
+      counts.inferred_returns = counted.inferred_returns;
       ++counts.full_restarts;
       out.resize(before);
       end = full.Unwind(input, out);
@@ -106,6 +109,8 @@ const Counters& Unwinder::counters() const {
   named.Add("unwind.fp_fallback", counts.frame_pointer_steps);
   named.Add("unwind.bad_cfi", counts.bad_rules);
   named.Add("unwind.code_unannounced", counts.codes_unannounced);
+  named.Add("unwind.traced_return", counts.traced_returns);
+  named.Add("unwind.traced_return_inferred", counts.inferred_returns);
   state_->named = std::move(named);
   return state_->named;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 
 #include "views/trace_text_pieces.h"
@@ -40,7 +41,9 @@ class Replay {
     for (const TraceThread& thread : calls.source().tables().threads) {
       std::string& comm = comms_.emplace_back(thread.comm.substr(0, kCommWidth));
       comm.insert(0, kCommWidth - comm.size(), ' ');
+      if (!options.samples.empty()) rows_by_tid_[thread.tid] = comms_.size() - 1;
     }
+    if (!options.samples.empty()) depths_.resize(comms_.size());
   }
   Status Run();
 
@@ -52,6 +55,8 @@ class Replay {
   void PutArguments(const CallStep& step);
   void PutResult(const CallStep& end);
   void PutLoss(const CallStep& step);
+  void PutSamplesUntil(uint64_t time);
+  void PutSample(const analyze::TimedSample& sample);
 
   analyze::TraceCalls& calls_;
   const ReplayOptions& options_;
@@ -62,6 +67,9 @@ class Replay {
   std::vector<std::string> comms_;  // by row of the thread
   const TraceThread* thread_ = nullptr;
   size_t thread_row_ = 0;
+  size_t next_sample_ = 0;
+  std::vector<uint32_t> depths_;            // where each thread is, by row; if there are samples
+  std::map<uint32_t, size_t> rows_by_tid_;  // the same
   std::string arguments_;
 };
 
@@ -131,6 +139,51 @@ void Replay::PutLoss(const CallStep& step) {
   text_ += " */\n";
 }
 
+// "/* sampled: name */", as deep as the calls that are open in its thread.
+void Replay::PutSample(const analyze::TimedSample& sample) {
+  const auto& tids = calls_.selection().tids;
+  if (!tids.empty() && std::ranges::find(tids, sample.tid) == tids.end()) return;
+  const auto row = rows_by_tid_.find(sample.tid);
+  for (const ReplayField field : options_.fields) {
+    switch (field) {
+      case ReplayField::kTime:
+        AppendSeconds(text_, sample.time, kTimeWidth);
+        break;
+      case ReplayField::kElapsed:
+        AppendSeconds(text_, sample.time - std::min(start_, sample.time), kTimeWidth);
+        break;
+      case ReplayField::kDuration:
+        text_.append(kDurationWidth, ' ');
+        break;
+      case ReplayField::kPid:
+      case ReplayField::kTid:
+        text_ += '[';
+        AppendNumber(text_, field == ReplayField::kPid ? sample.pid : sample.tid, kIdWidth);
+        text_ += ']';
+        break;
+      case ReplayField::kComm:
+        if (row == rows_by_tid_.end()) {
+          text_.append(kCommWidth, ' ');
+        } else {
+          text_ += comms_[row->second];
+        }
+        break;
+    }
+    text_ += ' ';
+  }
+  if (!options_.fields.empty()) text_ += "| ";
+  PutIndent(row == rows_by_tid_.end() ? 0 : depths_[row->second]);
+  text_ += "/* sampled: ";
+  text_ += sample.function;
+  text_ += " */\n";
+}
+
+void Replay::PutSamplesUntil(uint64_t time) {
+  while (next_sample_ < options_.samples.size() && options_.samples[next_sample_].time < time) {
+    PutSample(options_.samples[next_sample_++]);
+  }
+}
+
 Status Replay::OnStep(const CallStep& step, analyze::MergedSteps& steps) {
   if (step.kind == EventKind::kLost) {
     PutLoss(step);
@@ -152,6 +205,7 @@ Status Replay::OnStep(const CallStep& step, analyze::MergedSteps& steps) {
     text_ += arguments_;
     if (!leaf) {
       text_ += ") {\n";
+      if (!depths_.empty()) depths_[thread_row_] = depth + 1;
       return {};
     }
     text_ += ')';
@@ -161,6 +215,7 @@ Status Replay::OnStep(const CallStep& step, analyze::MergedSteps& steps) {
     text_ += '\n';
     return {};
   }
+  if (!depths_.empty()) depths_[thread_row_] = step.depth;
   if (step.unfinished) return {};
   PutFields(step.ticks, &step);
   PutIndent(step.depth);
@@ -194,9 +249,11 @@ Status Replay::Run() {
     if (!more) break;
     thread_row_ = steps.thread_row();
     thread_ = &calls_.source().tables().threads[thread_row_];
+    if (!options_.samples.empty()) PutSamplesUntil(calls_.scale().Time(step.ticks));
     TRY(OnStep(step, steps));
     TRY(out_.Pass());
   }
+  PutSamplesUntil(UINT64_MAX);
   return out_.Flush();
 }
 

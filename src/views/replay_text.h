@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
+#include "analyze/timed_sample.h"
 #include "analyze/trace_calls.h"
 #include "base/error.h"
 #include "base/io.h"
@@ -22,6 +24,8 @@ struct ReplayOptions {
   bool merge_leaves = true;   // a call that calls nothing is one line
   bool values = true;         // arguments and return values
   bool comments = true;       // the name of what ends, and what was lost
+  // In order of time: each a comment between the calls. Must outlive the call.
+  std::span<const analyze::TimedSample> samples;
 };
 // A line for each entry and end: "  1.535 ms [ 1234] |   } /* name */".
 Status ReplayText(analyze::TraceCalls& calls, const ReplayOptions& options, ByteSink& out);

@@ -277,7 +277,8 @@ Status TraceDumpJson(TraceCalls& calls, ByteSink& sink) {
   return out.Flush();
 }
 
-Status TraceDumpChrome(TraceCalls& calls, ByteSink& sink) {
+Status TraceDumpChrome(TraceCalls& calls, std::span<const analyze::TimedSample> samples,
+                       ByteSink& sink) {
   TextStream out(sink);
   out.text() += "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
   bool first = true;
@@ -320,11 +321,25 @@ Status TraceDumpChrome(TraceCalls& calls, ByteSink& sink) {
     }
     text += '}';
   }));
+  const auto& tids = calls.selection().tids;
+  for (const analyze::TimedSample& sample : samples) {
+    if (!tids.empty() && std::ranges::find(tids, sample.tid) == tids.end()) continue;
+    std::string& text = out.text();
+    text += first ? "\n" : ",\n";
+    first = false;
+    text += fmt::format("{{\"ph\":\"P\",\"pid\":{},\"tid\":{},\"ts\":", sample.pid, sample.tid);
+    AppendMicroseconds(text, sample.time);
+    text += ",\"name\":";
+    AppendJsonString(text, sample.function);
+    text += '}';
+    TRY(out.Pass());
+  }
   out.text() += "\n]}\n";
   return out.Flush();
 }
 
-std::string TraceInfoText(TraceCalls& calls, const analyze::CallLosses& losses) {
+std::string TraceInfoText(TraceCalls& calls, const analyze::CallLosses& losses,
+                          const std::optional<TraceSamples>& samples) {
   const TraceTables& tables = calls.source().tables();
   std::string text;
   const auto line = [&](std::string_view name, const std::string& value) {
@@ -362,6 +377,11 @@ std::string TraceInfoText(TraceCalls& calls, const analyze::CallLosses& losses) 
   for (const auto& [where, count] : LossesOf(tables, losses)) {
     line("lost", count == 0 ? "calls " + where : fmt::format("{} calls {}", count, where));
   }
+  if (samples) {
+    line("samples",
+         fmt::format("{} of {} in {}, {} lost{}{}", samples->samples, samples->event, samples->file,
+                     samples->lost, samples->clock.empty() ? "" : "; ", samples->clock));
+  }
   line("damage", calls.source().damage());
   for (const auto& [name, count] : calls.source().counters().values()) number(name, count);
   return text;
@@ -388,7 +408,8 @@ void AppendExits(std::string& out, const TraceTables& tables) {
 
 }  // namespace
 
-std::string TraceInfoJson(TraceCalls& calls, const analyze::CallLosses& losses) {
+std::string TraceInfoJson(TraceCalls& calls, const analyze::CallLosses& losses,
+                          const std::optional<TraceSamples>& samples) {
   const TraceTables& tables = calls.source().tables();
   std::string out = "{\"schema\":\"stackreel.trace_info\",\"version\":1";
   const auto text = [&](std::string_view name, std::string_view value) {
@@ -410,6 +431,15 @@ std::string TraceInfoJson(TraceCalls& calls, const analyze::CallLosses& losses) 
   number("first_ns", calls.scale().Time(calls.first_ticks()));
   number("functions", tables.functions.size());
   number("forks", tables.forks.size());
+  if (samples) {
+    out += ",\n\"samples\":{\"file\":";
+    AppendJsonString(out, samples->file);
+    out += fmt::format(",\"samples\":{},\"lost\":{},\"event\":", samples->samples, samples->lost);
+    AppendJsonString(out, samples->event);
+    out += ",\"clock\":";
+    AppendJsonString(out, samples->clock);
+    out += '}';
+  }
   out += ",\n\"modules\":[";
   for (const auto& module : tables.modules) {
     out += &module == tables.modules.data() ? "\n{\"path\":" : ",\n{\"path\":";

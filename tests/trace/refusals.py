@@ -95,6 +95,13 @@ class Cases:
                                 ("left_out_at_last", "PUPU")):
                 self.trace(name, *(word for kind in kinds for word in ("-" + kind, "parse_line")),
                            "-p", pid, target=target)
+            # As where the kernel or a container allows no perf events.
+            self.trace("samples_refused", "--with-samples", "-P", "parse_line", "-p", pid,
+                       target=target, before=(self.program, "without_events"))
+            for name, frequency in (("samples_no_number", "often"), ("samples_zero", "0"),
+                                    ("samples_empty", "")):
+                self.trace(name, "--with-samples=" + frequency, "-P", "parse_line", "-p", pid,
+                           target=target)
         self.trace("gone", "-P", "main", "-p", pid)
         self.trace("command_and_pid", "-P", "main", "-p", pid, "--", "/bin/true")
         for kind in ("strict", "killing_filter", "harmless_filter", "changed_code"):

@@ -1,9 +1,12 @@
 #include "unwind/x86_64/fast_unwinder.h"
 
 #include <tuple>
+#include <type_traits>
+#include <utility>
 
 #include "unwind/find_cfi.h"
 #include "unwind/stack_words.h"
+#include "unwind/x86_64/detour_steps.h"
 #include "unwind/x86_64/fallback.h"
 #include "unwind/x86_64/registers.h"
 #include "unwind/x86_64/trampoline.h"
@@ -197,6 +200,38 @@ void FastUnwinder<Cpu>::MoveTo(const Caller& caller, bool chain_ended, State& st
 }
 
 template <class Cpu>
+auto FastUnwinder<Cpu>::FollowDetour(const UnwindInput& input, State& state,
+                                     std::vector<Frame>& out) -> std::expected<Detoured, StackEnd> {
+  const auto advance = [&](uint64_t address,
+                           uint64_t sp) -> std::pair<std::optional<uint64_t>, StackEnd> {
+    State caller = state;
+    caller.pc = address;
+    caller.sp = sp;
+    caller.exact = false;
+    caller.origin = FrameOrigin::kCfi;
+    const FastRule rule = FindRule(caller);
+    // What needs more is not looked into.
+    if (rule.kind == FastKind::kFullRegisters) return {std::nullopt, StackEnd::kDumpExhausted};
+    const auto end = Apply(input, rule, caller);
+    needs_full_ = false;
+    if (end) return {std::nullopt, *end};
+    return {caller.pc, StackEnd::kRoot};
+  };
+  const DetourStep step = StepDetour(input, state.pc, state.sp, state.exact, counts_, advance);
+  if (step.kind == DetourStep::Kind::kNone) return Detoured::kNo;
+  if (step.frame != 0) {
+    out.push_back({AddressOf(step, out.empty()), state.origin, /*signal=*/false});
+  }
+  if (step.kind == DetourStep::Kind::kEnd) return std::unexpected(StackEnd::kTraced);
+  state.pc = step.pc;
+  state.sp = step.sp;
+  state.exact = step.kind == DetourStep::Kind::kMoved;
+  if (step.kind != DetourStep::Kind::kMoved) state.origin = FrameOrigin::kCfi;
+  state.chain_ended = false;
+  return step.frame != 0 ? Detoured::kFrame : Detoured::kMoved;
+}
+
+template <class Cpu>
 LastStack& FastUnwinder<Cpu>::LastAt(uint64_t sp) {
   static_assert(std::tuple_size_v<decltype(last_stacks_)> == 16);
   constexpr unsigned kStretch = 20;  // bits: stacks are apart by more, and mostly smaller
@@ -227,6 +262,18 @@ std::optional<StackEnd> FastUnwinder<Cpu>::UnwindFrom(const UnwindInput& input, 
   for (size_t n = 0;; ++n) {
     const bool is_plain = state.origin == FrameOrigin::kCfi && !state.exact && !state.chain_ended;
     if (is_plain) n += FollowLast(input, input.max_frames - n, state, out);
+    if constexpr (std::is_same_v<Cpu, Cpu64>) {
+      if (input.detours != nullptr && input.detours->Covers(state.pc)) {
+        if (n == input.max_frames) return StackEnd::kLimit;
+        const auto detoured = FollowDetour(input, state, out);
+        step_ = {.pc = state.pc, .sp = state.sp, .fp = state.fp, .fp_known = state.fp_known};
+        if (!detoured) return detoured.error();
+        if (*detoured != Detoured::kNo) {
+          n -= *detoured == Detoured::kMoved ? 1 : 0;
+          continue;
+        }
+      }
+    }
     step_ = {.pc = state.pc,
              .sp = state.sp,
              .fp = state.fp,

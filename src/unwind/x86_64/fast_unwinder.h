@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <expected>
 #include <optional>
 #include <vector>
 
@@ -48,6 +49,10 @@ class FastUnwinder {
   std::optional<StackEnd> ApplySignal(const UnwindInput& input, const FastRule& rule, State& state);
   std::optional<StackEnd> Fallback(const UnwindInput& input, const FastRule& rule, State& state);
 
+  // Where a tracer's code or return point is come to: goes on behind it.
+  enum class Detoured : uint8_t { kNo, kMoved, kFrame };
+  std::expected<Detoured, StackEnd> FollowDetour(const UnwindInput& input, State& state,
+                                                 std::vector<Frame>& out);
   // The innermost function's CFI led to no code: leaves it by its code instead.
   bool RescueInnermost(const UnwindInput& input, const State& first, State& state);
   void MoveTo(const Caller& caller, bool chain_ended, State& state);

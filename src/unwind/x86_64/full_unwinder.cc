@@ -1,7 +1,10 @@
 #include "unwind/x86_64/full_unwinder.h"
 
+#include <type_traits>
+
 #include "unwind/find_cfi.h"
 #include "unwind/stack_words.h"
+#include "unwind/x86_64/detour_steps.h"
 #include "unwind/x86_64/fallback.h"
 
 namespace stackreel::unwind::x86_64 {
@@ -191,6 +194,35 @@ std::optional<StackEnd> FullUnwinder<Cpu>::Apply(const UnwindInput& input, const
 }
 
 template <class Cpu>
+auto FullUnwinder<Cpu>::FollowDetour(const UnwindInput& input, State& state,
+                                     std::vector<Frame>& out) -> std::expected<Detoured, StackEnd> {
+  const auto advance = [&](uint64_t address,
+                           uint64_t sp) -> std::pair<std::optional<uint64_t>, StackEnd> {
+    State caller = state;
+    caller.Set(Cpu::kIp, address);
+    caller.Set(Cpu::kSp, sp);
+    caller.exact = false;
+    const UnwindMapping* mapping = input.maps->FindCode(address, /*exact=*/false);
+    if (mapping == nullptr) return {std::nullopt, StackEnd::kNoMapping};
+    const auto end = Apply(input, FindRule(*mapping, caller), mapping->bias, caller);
+    if (end) return {std::nullopt, *end};
+    return {caller.pc(), StackEnd::kRoot};
+  };
+  const DetourStep step = StepDetour(input, state.pc(), state.sp(), state.exact, counts_, advance);
+  if (step.kind == DetourStep::Kind::kNone) return Detoured::kNo;
+  if (step.frame != 0) {
+    out.push_back({AddressOf(step, out.empty()), state.origin, /*signal=*/false});
+  }
+  if (step.kind == DetourStep::Kind::kEnd) return std::unexpected(StackEnd::kTraced);
+  state.Set(Cpu::kIp, step.pc);
+  state.Set(Cpu::kSp, step.sp);
+  state.exact = step.kind == DetourStep::Kind::kMoved;
+  if (step.kind != DetourStep::Kind::kMoved) state.origin = FrameOrigin::kCfi;
+  state.chain_ended = false;
+  return step.frame != 0 ? Detoured::kFrame : Detoured::kMoved;
+}
+
+template <class Cpu>
 StackEnd FullUnwinder<Cpu>::Unwind(const UnwindInput& input, std::vector<Frame>& out) {
   State state;
   for (unsigned reg = 0; reg < Cpu::kRegisters; ++reg) {
@@ -202,6 +234,17 @@ StackEnd FullUnwinder<Cpu>::Unwind(const UnwindInput& input, std::vector<Frame>&
     const uint64_t pc = state.pc();
     if (pc == 0) return StackEnd::kRoot;
     if (pc == static_cast<typename Cpu::Word>(-1)) return StackEnd::kNoMapping;
+    if constexpr (std::is_same_v<Cpu, Cpu64>) {
+      if (input.detours != nullptr && input.detours->Covers(pc)) {
+        if (n == input.max_frames) return StackEnd::kLimit;
+        const auto detoured = FollowDetour(input, state, out);
+        if (!detoured) return detoured.error();
+        if (*detoured != Detoured::kNo) {
+          n -= *detoured == Detoured::kMoved ? 1 : 0;
+          continue;
+        }
+      }
+    }
     const UnwindMapping* mapping = input.maps->FindCode(pc, state.exact);
     if (mapping == nullptr && n != 0) {
       if (n != 1 || !RescueInnermost(input, first, state)) return StackEnd::kNoMapping;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <expected>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -58,6 +59,9 @@ class FullUnwinder {
                                           const SavedRegisters<Cpu>& layout, State& state);
   std::optional<StackEnd> Fallback(const UnwindInput& input, const Rule& rule, State& state);
   // As in FastUnwinder.
+  enum class Detoured : uint8_t { kNo, kMoved, kFrame };
+  std::expected<Detoured, StackEnd> FollowDetour(const UnwindInput& input, State& state,
+                                                 std::vector<Frame>& out);
   bool RescueInnermost(const UnwindInput& input, const State& first, State& state);
   void MoveTo(const Caller& caller, bool chain_ended, State& state);
 
