@@ -1,6 +1,7 @@
 // stackreel record: profiles a command, processes or the whole machine into a perf.data.
 #include <fmt/format.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -290,12 +291,14 @@ int RecordCommand::Report(const record::RecordSummary& summary, const GlobalOpti
     if (summary.lost != 0) {
       Print(stderr, "  records were lost where a ring was full; larger rings help: -m 64M\n");
     }
-    if (const uint64_t n = summary.counters.Get("record.maps_not_readable"); n != 0) {
+    // As root there is no cure; then it is one that keeps everybody out.
+    const uint64_t hidden = summary.counters.Get("record.maps_not_readable");
+    if (hidden != 0 && geteuid() != 0) {
       Print(stderr,
-            "  what {} processes of other users had mapped may not be read: their stacks end at "
+            "  the mappings of {} process{} of other users may not be read: their stacks end at "
             "once, and their functions have no names\n"
             "  try: as root: sudo stackreel record …\n",
-            n);
+            hidden, hidden == 1 ? "" : "es");
     }
     if (!summary.not_measured.empty()) {
       Print(stderr,
