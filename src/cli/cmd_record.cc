@@ -223,7 +223,7 @@ Status RecordCommand::Convert() {
   }
   TRY_ASSIGN(options_.frequency, ParseFrequency(frequency_, "-F"));
   if (!period_.empty()) {
-    TRY_ASSIGN(options_.period, ParseSize(period_, "-c"));
+    TRY_ASSIGN(options_.period, ParsePeriod(period_, "-c"));
     if (options_.period == 0) return Fail(ErrorKind::kUsage, "-c 0 would sample nothing");
   }
   if (!pages_.empty()) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstdint>
 #include <string_view>
 #include <system_error>
 
@@ -10,19 +11,36 @@
 
 namespace stackreel::cli {
 
-Result<uint64_t> ParseSize(const std::string& text, const char* option) {
+namespace {
+
+// `most`: of the number before its unit.
+Result<uint64_t> ParseNumber(const std::string& text, const char* option, uint64_t most) {
   uint64_t number = 0;
   const char* end = text.data() + text.size();
   const auto result = std::from_chars(text.data(), end, number);
   const std::string_view unit(result.ptr, static_cast<size_t>(end - result.ptr));
   const size_t power = unit.empty() ? 0 : std::string_view("BKMG").find(unit[0]);
-  constexpr uint64_t kMost = uint64_t{1} << 32;
-  if (result.ec != std::errc{} || number >= kMost || unit.size() > 1 ||
-      power == std::string_view::npos) {
+  const bool is_number = unit.size() <= 1 && power != std::string_view::npos;
+  if (result.ec == std::errc::invalid_argument || !is_number) {
     return Fail(ErrorKind::kUsage,
-                fmt::format("{}: '{}' is not a size such as 512, 64K or 100M", option, text));
+                fmt::format("{}: '{}' is not a number such as 512, 64K or 100M", option, text));
+  }
+  if (result.ec != std::errc{} || number > most >> (10 * power)) {
+    return Fail(ErrorKind::kUsage, fmt::format("{}: {} is too large", option, text));
   }
   return number << (10 * power);
+}
+
+}  // namespace
+
+Result<uint64_t> ParseSize(const std::string& text, const char* option) {
+  constexpr uint64_t kMost = uint64_t{1} << 48;  // more than any file or memory has
+  return ParseNumber(text, option, kMost);
+}
+
+Result<uint64_t> ParsePeriod(const std::string& text, const char* option) {
+  constexpr uint64_t kMost = INT64_MAX;  // perf_event_open(2) takes 63 bits
+  return ParseNumber(text, option, kMost);
 }
 
 Result<uint64_t> ParseFrequency(const std::string& text, const char* option) {

@@ -352,6 +352,7 @@ Fd::~Fd() {
 Error ErrnoError(int error, const std::string& what, const std::string& file) {
   std::string reason = std::generic_category().message(error);
   if (error == EFBIG) reason += " (the limit of ulimit -f, or of the file system)";
+  if (error == EMFILE) reason += " (the limit of ulimit -n)";
   return {KindOfErrno(error), file.empty() ? fmt::format("{}: {}", what, reason)
                                            : fmt::format("{} {}: {}", what, file, reason)};
 }

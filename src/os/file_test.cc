@@ -243,6 +243,12 @@ TEST_F(FileTest, WhatIsCreatedBesideIsThereWhenCommittedAndIsWrittenOn) {
   EXPECT_EQ(CountFiles(), 1u);
 }
 
+TEST_F(FileTest, LimitsAreNamed) {
+  EXPECT_EQ(ErrnoError(EMFILE, "cannot open", "a").message,
+            "cannot open a: Too many open files (the limit of ulimit -n)");
+  EXPECT_EQ(ErrnoError(EIO, "cannot open", "a").message, "cannot open a: Input/output error");
+}
+
 TEST_F(FileTest, RecordingsAreForTheirOwnerAlone) {
   constexpr mode_t kUsualMask = 022;
   const mode_t old_mask = umask(kUsualMask);
