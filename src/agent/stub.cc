@@ -10,6 +10,8 @@
 namespace stackreel::agent {
 namespace {
 
+using tracedata::Setter;
+
 // Where in a room's header the address of a routine stands.
 enum class Routine : uint8_t {
   kEnter,
@@ -20,8 +22,9 @@ enum class Routine : uint8_t {
   kLibraries,
   kBeforeEnd,
   kBeforeExec,
+  kBeforeSetting,
 };
-constexpr size_t kRoutines = 8;
+constexpr size_t kRoutines = 9;
 static_assert(kRoutines * sizeof(uint64_t) <= kRoomHeaderSize);
 
 // lea rsp, [rsp + displacement]: adds without changing the flags.
@@ -76,6 +79,12 @@ class StubWriter {
   std::vector<uint8_t> bytes_;
 };
 
+void PutSetter(StubWriter& writer, Setter setter) {
+  writer.Put(x86::PushNumber(static_cast<int32_t>(setter)));
+  writer.PutCall(Routine::kBeforeSetting);
+  writer.Put(MoveStackPointer(8));
+}
+
 void PutHead(StubWriter& writer, StubKind kind, const patch::Site& site) {
   switch (kind) {
     case StubKind::kCall:
@@ -109,6 +118,18 @@ void PutHead(StubWriter& writer, StubKind kind, const patch::Site& site) {
       return;
     case StubKind::kBeforeExec:
       writer.PutCall(Routine::kBeforeExec);
+      return;
+    case StubKind::kBeforePrctl:
+      PutSetter(writer, Setter::kPrctl);
+      return;
+    case StubKind::kBeforeSyscall:
+      PutSetter(writer, Setter::kSyscall);
+      return;
+    case StubKind::kBeforeSigaction:
+      PutSetter(writer, Setter::kSigaction);
+      return;
+    case StubKind::kBeforeSigmask:
+      PutSetter(writer, Setter::kSigmask);
       return;
   }
 }
@@ -197,7 +218,8 @@ std::array<uint8_t, kRoomHeaderSize> MakeRoomHeader(Avma agent, Entering enterin
       header.after_catch,
       header.libraries,
       header.before_end,
-      header.before_exec};
+      header.before_exec,
+      header.before_setting};
   for (size_t i = 0; i < kRoutines; ++i) {
     x86::PutLittleEndian(bytes, i * sizeof(uint64_t), agent.value + offsets[i]);
   }
@@ -216,6 +238,11 @@ size_t StubHeadLength(StubKind kind) {
     case StubKind::kBeforeEnd:
     case StubKind::kBeforeExec:
       break;
+    case StubKind::kBeforePrctl:
+    case StubKind::kBeforeSyscall:
+    case StubKind::kBeforeSigaction:
+    case StubKind::kBeforeSigmask:
+      return kEnterLength + kMoveLength;
   }
   return kIndirectCallLength;
 }
@@ -242,6 +269,10 @@ Avma ReturnPoint(StubKind kind, Avma stub) {
     case StubKind::kLibraries:
     case StubKind::kBeforeEnd:
     case StubKind::kBeforeExec:
+    case StubKind::kBeforePrctl:
+    case StubKind::kBeforeSyscall:
+    case StubKind::kBeforeSigaction:
+    case StubKind::kBeforeSigmask:
       break;
   }
   return Avma(0);

@@ -25,7 +25,7 @@ namespace stackreel::agent {
 // (tracedata/action_table.h) other routines are called, with no stub changed. The header of a room
 // that is in use may be written while no thread runs.
 enum class Entering : uint8_t { kPlain, kActing };
-inline constexpr size_t kRoomHeaderSize = 64;
+inline constexpr size_t kRoomHeaderSize = 128;
 [[nodiscard]] std::array<uint8_t, kRoomHeaderSize> MakeRoomHeader(
     Avma agent, Entering entering = Entering::kPlain);
 
@@ -37,6 +37,12 @@ enum class StubKind : uint8_t {
   kLibraries,     // of what the dynamic linker calls when it has changed what is loaded
   kBeforeEnd,     // of functions that end the program: tells of open calls
   kBeforeExec,    // of functions that make it another: the same, and the tracer may follow
+  // Of those that may set up what tracing could be fatal under (tracedata::Setter): where they are
+  // about to, it is seen to that it is not.
+  kBeforePrctl,
+  kBeforeSyscall,
+  kBeforeSigaction,
+  kBeforeSigmask,
 };
 
 // The bytes before `body`, where the copy of the site's original begins.
@@ -56,7 +62,10 @@ enum class StubKind : uint8_t {
 //   body
 //
 // The others do not record: call [before_unwind], [after_catch], [libraries],
-// [before_end] or [before_exec], then body.
+// [before_end] or [before_exec], then body; or, of the last four kinds:
+//
+//   stub   push setter; call [before_setting]; lea rsp, [rsp+8]
+//   body
 //
 // A function that returns twice must have no stub of the first two kinds: setjmp, getcontext,
 // vfork. (Where it has one all the same, its second return finds its way as long as the thread has

@@ -159,6 +159,7 @@ TEST(StubTest, RoomBeginsWithTheRoutines) {
   EXPECT_EQ(at(5), header.libraries);
   EXPECT_EQ(at(6), header.before_end);
   EXPECT_EQ(at(7), header.before_exec);
+  EXPECT_EQ(at(8), header.before_setting);
   for (const uint32_t offset : {header.trap, header.trap_return, header.leave}) {
     EXPECT_GT(offset, sizeof(header));
     EXPECT_LT(offset, AgentCode().size());

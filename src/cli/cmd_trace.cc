@@ -200,7 +200,7 @@ void TraceCommand::AddOptions(CLI::App& app) {
                "Put a trap (int3) at functions that are too short for anything else, or that "
                "something jumps into the beginning of: each of their calls costs microseconds. "
                "Refused where a thread or a signal handler of the program blocks SIGTRAP, which "
-               "would end it; one that does so later must not be traced in this way");
+               "would end it; taken out before it does so later");
   app.add_option("-z,--compression-level", options_.level, "How hard to compress, 0 to 22")
       ->type_name("LEVEL")
       ->check(WholeNumber(0, 22))

@@ -22,7 +22,7 @@
 namespace stackreel::tracedata {
 
 inline constexpr uint64_t kAgentMagic = 0x31746e6761727473;  // "stragnt1"
-inline constexpr uint32_t kAgentVersion = 11;
+inline constexpr uint32_t kAgentVersion = 12;
 
 inline constexpr uint64_t kAgentCodeSize = 64 << 10;
 
@@ -150,7 +150,7 @@ struct AgentControl {
   // 1: calls that begin are not recorded, but for what a trace_on turns it to 0 (trace_off).
   std::atomic<uint32_t> tracing_off = 0;
   // 1: no system call is made to read texts, which are told to be unreadable then: one might be
-  // fatal (seccomp).
+  // fatal (seccomp). The agent sets it, too, before the program installs a filter.
   std::atomic<uint32_t> no_text_reads = 0;
   // 1: the tracer answers who asks.
   std::atomic<uint32_t> answers = 0;
@@ -162,7 +162,10 @@ struct AgentControl {
   // 1: ticks are nanoseconds of CLOCK_MONOTONIC, else those of rdtsc.
   uint32_t kernel_clock = 0;
   uint64_t program_trap_restorer = 0;  // to the program_trap_… above
-  uint64_t reserved[15] = {};
+  // 1: the program is about to block SIGTRAP, or to set a handler for it.
+  std::atomic<uint32_t> traps_unsafe = 0;
+  uint32_t reserved_word = 0;
+  uint64_t reserved[14] = {};
 };
 inline constexpr uint64_t kControlSize = 4096;
 // What a system call that the tracer has a held process make points to.
@@ -241,6 +244,9 @@ constexpr uint64_t ChunkOffset(uint32_t chunks, uint32_t chunk) {
 }
 constexpr uint64_t PoolSize(uint32_t chunks) { return ChunkOffset(chunks, chunks); }
 
+// Functions that may set up what tracing could be fatal under; each has its arguments elsewhere.
+enum class Setter : uint32_t { kPrctl, kSyscall, kSigaction, kSigmask };
+
 // At the start of the agent's code: where its routines are, from there. See agent/stub.h.
 struct AgentCodeHeader {
   uint64_t magic = kAgentMagic;
@@ -258,6 +264,9 @@ struct AgentCodeHeader {
   uint32_t enter_framed_acting = 0;
   uint32_t before_end = 0;   // the program ends
   uint32_t before_exec = 0;  // or becomes another
+  // Or sets up what tracing could be fatal under: a filter of system calls, signals that are
+  // blocked.
+  uint32_t before_setting = 0;
 };
 
 }  // namespace stackreel::tracedata

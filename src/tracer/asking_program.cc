@@ -37,9 +37,21 @@ void TraceSession::AnswerProgram() {
     anything_patched_ = anything_patched_ || followed->patched + followed->deferred != 0;
     (void)output_->Flush();
   }
+  WatchTrapSignal();
+  WatchSeccomp();
   const auto follower = options_.follow ? BeginToFollow() : nullptr;
   agent_->pool().Answer(asked);
   if (follower != nullptr) FollowExec(*follower);
+}
+
+// The program is about to block the signal of traps, or to take it for itself: before it goes on
+// there are none.
+void TraceSession::WatchTrapSignal() {
+  const Avma at = agent_->place().control() + offsetof(AgentControl, traps_unsafe);
+  const auto unsafe = options_.traps ? target_->ReadObject<uint32_t>(at) : Result<uint32_t>(0);
+  if (!unsafe || *unsafe == 0) return;
+  (void)functions_->GiveUpTraps("the program blocks the signal of traps, or handles it");
+  (void)target_->WriteObject<uint32_t>(at, 0);
 }
 
 // Takes hold of the thread that is about to execute another program, if one is.

@@ -116,7 +116,9 @@ Result<HeldThreads> LookAtThreads(Target& target, const AgentPlace& agent,
 }  // namespace
 
 bool RecordsCalls(const patch::Site& site) {
-  return site.out_of_line - site.stub != agent::StubHeadLength(agent::StubKind::kBeforeUnwind);
+  const uint64_t head = site.out_of_line - site.stub;
+  return head == agent::StubHeadLength(agent::StubKind::kCall) ||
+         head == agent::StubHeadLength(agent::StubKind::kFramedCall);
 }
 
 Result<std::vector<patch::AddressRange>> AgentCodeRanges(const Target& target,

@@ -34,16 +34,30 @@ constexpr auto kNeeded = std::to_array<NeededName>({
     {"execve", StubKind::kBeforeExec},
     {"execveat", StubKind::kBeforeExec},
     {"fexecve", StubKind::kBeforeExec},
+    // They may install a filter of system calls, or block the signal of traps.
+    {"prctl", StubKind::kBeforePrctl},
+    {"syscall", StubKind::kBeforeSyscall},
+    {"sigaction", StubKind::kBeforeSigaction},
+    {"pthread_sigmask", StubKind::kBeforeSigmask},
+    {"sigprocmask", StubKind::kBeforeSigmask},
 });
 static_assert(kNeeded.size() + 1 == kMostNeeded);
 
 // Who has them.
-constexpr std::array kModulesOfNeeded =
-    std::to_array<std::string_view>({"libgcc_s", "libc", "libstdc++", "libunwind", "libc++abi"});
+constexpr std::array kModulesOfNeeded = std::to_array<std::string_view>(
+    {"libgcc_s", "libc", "libstdc++", "libunwind", "libc++abi", "libpthread"});
 
-std::optional<StubKind> StubNeededAt(std::string_view name) {
+bool IsNeeded(StubKind stub, NeededFor what) {
+  if (stub == StubKind::kBeforePrctl) return what.texts;
+  if (stub == StubKind::kBeforeSyscall) return what.texts || what.traps;
+  if (stub == StubKind::kBeforeSigaction || stub == StubKind::kBeforeSigmask) return what.traps;
+  return true;
+}
+
+std::optional<StubKind> StubNeededAt(std::string_view name, NeededFor what) {
   const auto* const at = std::ranges::find(kNeeded, name, &NeededName::name);
-  return at != kNeeded.end() ? std::optional(at->stub) : std::nullopt;
+  if (at == kNeeded.end() || !IsNeeded(at->stub, what)) return std::nullopt;
+  return at->stub;
 }
 
 }  // namespace
@@ -60,10 +74,10 @@ bool MayHaveNeeded(const TargetModule& module) {
          file.starts_with("ld-musl");
 }
 
-std::optional<agent::StubKind> StubNeededAt(const ModuleFunction& function) {
-  if (const auto stub = StubNeededAt(function.name)) return stub;
+std::optional<agent::StubKind> StubNeededAt(const ModuleFunction& function, NeededFor what) {
+  if (const auto stub = StubNeededAt(function.name, what)) return stub;
   for (const std::string_view name : function.others) {
-    if (const auto stub = StubNeededAt(name)) return stub;
+    if (const auto stub = StubNeededAt(name, what)) return stub;
   }
   return std::nullopt;
 }

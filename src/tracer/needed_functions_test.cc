@@ -32,6 +32,21 @@ TEST(NeededFunctions, EachHasItsStub) {
   EXPECT_EQ(StubNeededAt(Function("exit")), std::nullopt);
 }
 
+TEST(NeededFunctions, SomeAreOnlyForSomeTraces) {
+  constexpr NeededFor kTexts{.texts = true};
+  constexpr NeededFor kTraps{.traps = true};
+  EXPECT_EQ(StubNeededAt(Function("prctl")), std::nullopt);
+  EXPECT_EQ(StubNeededAt(Function("prctl"), kTraps), std::nullopt);
+  EXPECT_EQ(StubNeededAt(Function("prctl"), kTexts), StubKind::kBeforePrctl);
+  EXPECT_EQ(StubNeededAt(Function("syscall")), std::nullopt);
+  EXPECT_EQ(StubNeededAt(Function("syscall"), kTexts), StubKind::kBeforeSyscall);
+  EXPECT_EQ(StubNeededAt(Function("syscall"), kTraps), StubKind::kBeforeSyscall);
+  EXPECT_EQ(StubNeededAt(Function("sigaction"), kTexts), std::nullopt);
+  EXPECT_EQ(StubNeededAt(Function("__sigaction", {"sigaction"}), kTraps),
+            StubKind::kBeforeSigaction);
+  EXPECT_EQ(StubNeededAt(Function("pthread_sigmask"), kTraps), StubKind::kBeforeSigmask);
+}
+
 TEST(NeededFunctions, EveryNameCounts) {
   EXPECT_EQ(StubNeededAt(Function("__libc_siglongjmp", {"_longjmp", "longjmp"})),
             StubKind::kBeforeUnwind);

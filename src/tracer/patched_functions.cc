@@ -179,7 +179,7 @@ Status PatchedFunctions::AddNeeded(Wishes& wishes) {
     module.has_needed_planned = true;
     if (!MayHaveNeeded(module) || !ReadCode(module, target_.pid(), executor_)) continue;
     for (const ModuleFunction& function : module.code->functions()) {
-      const auto kind = StubNeededAt(function);
+      const auto kind = StubNeededAt(function, {.texts = values_ != nullptr, .traps = use_traps_});
       if (!kind) continue;
       TRY_ASSIGN(Function * known, Register(m, function));
       known->is_needed = true;

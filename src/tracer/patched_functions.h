@@ -107,6 +107,8 @@ class PatchedFunctions {
   // Whether traps are as safe as when they were put in. If not they are taken out again, and their
   // functions refused.
   Status WatchTraps();
+  // The same if they are known not to be: none is put in any more.
+  Status GiveUpTraps(const std::string& why);
   // Unpatches all that record, or (when no return address is hijacked any more) those that walk
   // stacks. Call it again while it says that some are left.
   enum class Which : uint8_t { kRecording, kStackWalkers };
@@ -190,6 +192,8 @@ class PatchedFunctions {
   [[nodiscard]] Function& FunctionOf(size_t site);
   [[nodiscard]] const Function& FunctionOf(size_t site) const;
   patch::Outcome Switch(patch::Direction direction, std::span<const size_t> sites);
+  [[nodiscard]] std::vector<size_t> TrapsInUse() const;
+  Status TakeTrapsOut(std::span<const size_t> traps, const std::string& why);
   patch::Outcome SwitchByTrap(patch::Direction direction, std::span<const size_t> sites);
   void Take(const patch::Outcome& outcome, PatchCounts& counts);
   void CountPatched(std::span<Function* const> wanted, PatchCounts& counts) const;
@@ -208,6 +212,7 @@ class PatchedFunctions {
   std::optional<TargetProcess> process_;
   PlanOptions plan_options_;
   bool use_traps_;
+  bool traps_given_up_ = false;
   AgentPlace agent_;
   bool always_needed_ = false;
   std::vector<TargetModule> modules_;

@@ -102,7 +102,7 @@ patch::Outcome PatchedFunctions::SwitchByTrap(patch::Direction direction,
   }
   const auto why_not = WhyNoTraps(target_, agent_);
   if (!why_not) return {.error = why_not.error(), .refused = {}};
-  if (!*why_not) return sites_.Patch(sites, process, patch::SwitchMode::kTrap);
+  if (!*why_not && !traps_given_up_) return sites_.Patch(sites, process, patch::SwitchMode::kTrap);
   patch::Outcome outcome;
   for (const size_t site : sites) {
     outcome.refused.emplace_back(site, patch::Refusal::kTrapBlocked);
@@ -110,22 +110,34 @@ patch::Outcome PatchedFunctions::SwitchByTrap(patch::Direction direction,
   return outcome;
 }
 
-Status PatchedFunctions::WatchTraps() {
+std::vector<size_t> PatchedFunctions::TrapsInUse() const {
   std::vector<size_t> traps;
   for (size_t i = 0; i < sites_.size(); ++i) {
     if (sites_.site(i).kind != patch::SiteKind::kTrap) continue;
     if (sites_.state(i) == patch::SiteState::kPatched) traps.push_back(i);
   }
+  return traps;
+}
+
+Status PatchedFunctions::TakeTrapsOut(std::span<const size_t> traps, const std::string& why) {
+  PatchCounts counts;
+  Take(Switch(patch::Direction::kUnpatch, traps), counts);
+  for (const size_t i : traps) TRY(Refuse(FunctionOf(i), why));
+  return counts.error.empty() ? Status() : Fail(ErrorKind::kIo, counts.error);
+}
+
+Status PatchedFunctions::WatchTraps() {
+  const std::vector<size_t> traps = TrapsInUse();
   if (traps.empty()) return {};
   TRY_ASSIGN(const Holding held, Holding::Of(target_));
   TRY_ASSIGN(const auto why_not, process_->traps().WhyNotReliable());
-  if (!why_not) return {};
-  PatchCounts counts;
-  Take(Switch(patch::Direction::kUnpatch, traps), counts);
-  for (const size_t i : traps) {
-    TRY(Refuse(FunctionOf(i), *why_not));
-  }
-  return counts.error.empty() ? Status() : Fail(ErrorKind::kIo, counts.error);
+  return why_not ? TakeTrapsOut(traps, *why_not) : Status();
+}
+
+Status PatchedFunctions::GiveUpTraps(const std::string& why) {
+  traps_given_up_ = true;
+  const std::vector<size_t> traps = TrapsInUse();
+  return traps.empty() ? Status() : TakeTrapsOut(traps, why);
 }
 
 void PatchedFunctions::Take(const patch::Outcome& outcome, PatchCounts& counts) {

@@ -257,11 +257,14 @@ void TraceSession::NoteUntold() {
 // of that one is not to be learnt.
 void TraceSession::WatchSeccomp() {
   if (values_ == nullptr || !values_->reads_texts() || agent_reads_no_texts_) return;
-  if (StatusLine(target_->pid(), "Seccomp") != "2") return;
+  // The agent has seen it coming, or it was there before.
+  const Avma at = agent_->place().control() + offsetof(AgentControl, no_text_reads);
+  const auto known = target_->ReadObject<uint32_t>(at);
+  const bool seen = known && *known != 0;
+  if (!seen && StatusLine(target_->pid(), "Seccomp") != "2") return;
   summary_.texts_unread = true;
   agent_reads_no_texts_ = true;
-  (void)target_->WriteObject(agent_->place().control() + offsetof(AgentControl, no_text_reads),
-                             uint32_t{1});
+  if (!seen) (void)target_->WriteObject(at, uint32_t{1});
 }
 
 Status TraceSession::Tend() {

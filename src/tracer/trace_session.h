@@ -150,6 +150,7 @@ class TraceSession {
   void MakeFunctions();
   void AnswerProgram();
   void WatchSeccomp();
+  void WatchTrapSignal();
   Status Install();
   Status Prepare();
   Status Record(std::span<const PatternChoice> patterns, bool is_first);

@@ -1,10 +1,15 @@
-// What the tracer is to see to before the program goes on: libraries that were loaded, and open
-// calls of a program that ends.
+// What the tracer is to see to before the program goes on: libraries that were loaded, open calls
+// of a program that ends, and what it sets up that tracing could be fatal under.
+#include <linux/prctl.h>
+#include <signal.h>
+
 #include "agent/inside/agent.h"
 #include "agent/inside/system_call.h"
 
 namespace stackreel::agent {
 namespace {
+
+using tracedata::Setter;
 
 constexpr uint64_t kOneWait = 100'000'000;            // nanoseconds
 constexpr uint64_t kPatience = 1'000'000'000;         // with a tracer that takes no notice
@@ -79,6 +84,59 @@ void TellOwnCalls(uint64_t place) {
   TellOpen(*slot, Ticks());
   Release(*slot);
 }
+// A system call that the program is about to make, as far as is looked at it.
+struct Setting {
+  uint64_t call = 0;
+  uint64_t first = 0;
+  uint64_t second = 0;
+  uint64_t mask_offset = 0;  // where a struct sigaction has its mask
+};
+
+// Of a C library (glibc's and musl's alike), and the kernel's.
+constexpr uint64_t kLibraryMaskOffset = 8;
+constexpr uint64_t kKernelMaskOffset = 24;
+
+Setting SettingOf(Setter setter, const SavedRegisters& registers) {
+  switch (setter) {
+    case Setter::kPrctl:
+      return {.call = __NR_prctl, .first = registers.rdi, .second = registers.rsi};
+    case Setter::kSyscall:
+      return {.call = registers.rdi,
+              .first = registers.rsi,
+              .second = registers.rdx,
+              .mask_offset = kKernelMaskOffset};
+    case Setter::kSigaction:
+      return {.call = __NR_rt_sigaction,
+              .first = registers.rdi,
+              .second = registers.rsi,
+              .mask_offset = kLibraryMaskOffset};
+    case Setter::kSigmask:
+      return {.call = __NR_rt_sigprocmask, .first = registers.rdi, .second = registers.rsi};
+  }
+  return {};
+}
+
+bool InstallsFilter(const Setting& setting) {
+  return setting.call == __NR_seccomp ||
+         (setting.call == __NR_prctl && setting.first == PR_SET_SECCOMP);
+}
+
+// Whether the signal of traps is in the set there. What cannot be read the kernel will not take.
+bool HasTrapSignal(uint64_t set) {
+  ReadablePages pages;
+  if (!pages.Contains(set) || !pages.Contains(set + sizeof(uint64_t) - 1)) return false;
+  return (WordAt(set) & uint64_t{1} << (SIGTRAP - 1)) != 0;
+}
+
+bool EndsTraps(const Setting& setting) {
+  if (setting.second == 0) return false;
+  if (setting.call == __NR_rt_sigaction) {
+    return setting.first == SIGTRAP || HasTrapSignal(setting.second + setting.mask_offset);
+  }
+  return setting.call == __NR_rt_sigprocmask && setting.first != SIG_UNBLOCK &&
+         HasTrapSignal(setting.second);
+}
+
 bool HasOtherThreads() { return agent_control.slots_used > 1; }
 
 }  // namespace
@@ -108,6 +166,22 @@ extern "C" void agent_program_executes(uint64_t place) {
   if ((!follow && !HasOtherThreads()) || !IsLookedAt()) return;
   if (follow) agent_control.executing_tid.store(Gettid());
   AwaitAnswer(Ask());
+}
+
+// A function is entered that may set up what tracing could be fatal under. By when it does that,
+// nothing is done any more that would be.
+extern "C" void agent_program_sets(Setter setter, const SavedRegisters& registers) {
+  if (agent_control.recording.load(std::memory_order_relaxed) == 0) return;
+  const Setting setting = SettingOf(setter, registers);
+  if (InstallsFilter(setting)) {
+    if (agent_control.no_text_reads.exchange(1) != 0) return;
+  } else {
+    if (agent_control.trap_table.load(std::memory_order_relaxed) == 0) return;
+    if (!EndsTraps(setting)) return;
+    agent_control.traps_unsafe.store(1);
+  }
+  (void)FindSlot();  // a child notes that it is one
+  if (IsLookedAt()) AwaitAnswer(Ask());
 }
 
 }  // namespace stackreel::agent

@@ -22,6 +22,7 @@ agent_header:
   .long agent_enter_framed_acting - agent_header
   .long agent_before_end - agent_header
   .long agent_before_exec - agent_header
+  .long agent_before_setting - agent_header
 
   .text
 
@@ -332,6 +333,17 @@ agent_before_end:
   AROUND agent_program_ends
 agent_before_exec:
   AROUND agent_program_executes
+
+// On entry: [rsp] to the stub, [rsp+8] which function it is (tracedata::Setter).
+agent_before_setting:
+  SAVE
+  SAVE_REST
+  mov edi, [rbp + SAVED_REST + SAVED + 8]
+  mov rsi, rbp
+  call agent_program_sets
+  RESTORE_REST
+  RESTORE
+  ret
 
 // As the C library's, by whose bytes unwinders know a signal frame.
   .globl agent_trap_return
