@@ -429,6 +429,12 @@ int TraceCommand::Report(const TraceSummary& summary, const GlobalOptions& globa
     for (const auto& [reason, count] : summary.patched.refused) {
       Print(stderr, "  {} not patched: {}\n", Plural(count, "function"), reason);
     }
+    if (!summary.anything_patched && summary.patched.refused.empty()) {
+      // Of what came later.
+      for (const auto& [reason, count] : summary.sites.refused) {
+        Print(stderr, "  {} not patched: {}\n", Plural(count, "function"), reason);
+      }
+    }
     if (summary.followed.patched != 0) {
       Print(stderr, "  {} patched in {} later\n", Plural(summary.followed.patched, "function"),
             summary.executed != 0 ? "what was executed or loaded" : "libraries that were loaded");
@@ -481,10 +487,10 @@ int TraceCommand::Report(const TraceSummary& summary, const GlobalOptions& globa
     PrintError(summary.write_error.error(), global);
     return kExitFailed;
   }
-  if (!summary.anything_patched) {
+  if (!summary.anything_patched && !summary.unmatched.empty()) {
     PrintError(Error(ErrorKind::kNotFound,
-                     "nothing was recorded: no function that is named could "
-                     "be patched in any program or library that came")
+                     "nothing was recorded: no program or library that came has functions that "
+                     "could be patched as named")
                    .WithCure("functions of all modules: 'NAME@*'; every function: -P ."),
                global);
     return kExitFailed;
