@@ -237,6 +237,11 @@ TEST_F(UftraceData, ATraceWrittenAsUftracesIsReadAsItWas) {
   MemoryFolder written;
   MemoryFolderWriter files(written);
   ASSERT_TRUE(WriteUftraceData(**source, files));
+  // The module has no build-id, and uftrace reads nothing behind an empty one. Bit 1 of the mask
+  // says that there is one.
+  const std::vector<uint8_t>& info = written.files.at("info");
+  EXPECT_EQ(std::string(info.begin(), info.end()).find("build_id"), std::string::npos);
+  EXPECT_EQ(info.at(24) & 2, 0);
   auto again = OpenUftraceData(written.Reader());
   ASSERT_TRUE(again);
   ASSERT_EQ((*again)->tables().threads.size(), 2u);

@@ -28,7 +28,8 @@ constexpr size_t kPiece = 256 << 10;
 constexpr uint16_t kMaxStack = 1024;
 // Bits of the info mask: which groups of lines there are.
 constexpr uint64_t kInfoMask =
-    1 << 0 | 1 << 1 | 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 11 | 1 << 12 | 1 << 13;
+    1 << 0 | 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 11 | 1 << 12 | 1 << 13;
+constexpr uint64_t kBuildIdMask = 1 << 1;
 constexpr uint64_t kExitStatusMask = 1 << 2;
 constexpr uint64_t kArgumentsMask = 1 << 10;
 
@@ -450,7 +451,10 @@ Status UftraceWriter::WriteInfo() {
   out.U64(features);
   const bool knows_status =
       !tables_.exits.empty() && tables_.exits[0].status != ProcessExit::kUnknownStatus;
-  out.U64(kInfoMask | (knows_status ? kExitStatusMask : 0) | (values ? kArgumentsMask : 0));
+  // uftrace reads nothing behind one that is empty.
+  const std::string build_id = modules_.empty() ? "" : modules_[0].build_id;
+  out.U64(kInfoMask | (build_id.empty() ? 0 : kBuildIdMask) | (knows_status ? kExitStatusMask : 0) |
+          (values ? kArgumentsMask : 0));
   out.U16(kMaxStack);
   out.Zeros(kUftraceHeadSize - out.size());
   std::string tids;
@@ -460,7 +464,7 @@ Status UftraceWriter::WriteInfo() {
   const TraceHost& host = tables_.host;
   std::string text;
   text += fmt::format("exename:{}\n", modules_.empty() ? "/unknown" : modules_[0].path);
-  text += fmt::format("build_id:{}\n", modules_.empty() ? "" : modules_[0].build_id);
+  if (!build_id.empty()) text += fmt::format("build_id:{}\n", build_id);
   if (knows_status) text += fmt::format("exit_status:{}\n", tables_.exits[0].status);
   text += fmt::format("cmdline:{}\n", Printable(host.command_line, ""));
   text += fmt::format(
