@@ -75,6 +75,9 @@ class LiveUnwinder {
   // A further file has begun: they are to be named again.
   void ForgetAgents() { traced_.ForgetAgents(); }
 
+  // Whether functions of a process that was sampled are traced.
+  [[nodiscard]] bool any_traced() const { return traced_.any(); }
+
   [[nodiscard]] uint64_t user_stacks() const { return user_stacks_; }
   [[nodiscard]] uint64_t complete_stacks() const;
   [[nodiscard]] uint32_t too_small_dump() const { return watch_.TooSmall(); }

@@ -41,6 +41,8 @@ constexpr milliseconds kLongestRound{100};
 constexpr milliseconds kShortestRound{5};
 // While what they show may lead to larger stacks.
 constexpr milliseconds kLongestWatchfulRound{25};
+// While calls are traced, which may have returned by the time that their stacks are unwound.
+constexpr milliseconds kLongestTracedRound{5};
 constexpr milliseconds kCpuCheckTime{500};
 
 double CpuSecondsOf(const struct rusage& usage) {
@@ -252,6 +254,7 @@ milliseconds Recording::Timeout() const {
   const Clock::time_point now = Clock::now();
   milliseconds timeout =
       set_->may_use_larger_stacks() ? std::min(round_time_, kLongestWatchfulRound) : round_time_;
+  if (processor_->any_traced()) timeout = std::min(timeout, kLongestTracedRound);
   const auto until = [&](Clock::time_point when) {
     timeout = std::min(timeout, std::chrono::ceil<milliseconds>(when - now));
   };

@@ -349,6 +349,7 @@ Status RoundProcessor::EndRound() {
   if (unwinder_) {
     TRY(FlushUnwinder());
     too_small_dump_ = unwinder_->too_small_dump();
+    any_traced_ = unwinder_->any_traced();
     TRY(WriteStackEnds());
   }
   const uint64_t oldest = order_.oldest_round();

@@ -92,6 +92,8 @@ class RoundProcessor {
   [[nodiscard]] bool failed() const { return failed_; }
   // The size of dumps that stacks did not fit into lately; 0 if they do.
   [[nodiscard]] uint32_t too_small_dump() const { return too_small_dump_; }
+  // What is sampled is traced too: the sooner it is unwound, the more is known of its stacks.
+  [[nodiscard]] bool any_traced() const { return any_traced_; }
   [[nodiscard]] bool reached_max_size() const { return reached_max_size_; }
 
   [[nodiscard]] const KernelImage& kernel() const { return kernel_; }
@@ -166,7 +168,8 @@ class RoundProcessor {
   uint64_t rounds_done_ = 0;
   mutable std::mutex tasks_mutex_;
   std::map<uint32_t, Task> tasks_;  // by tid
-  std::atomic<bool> switch_requested_ = false, failed_ = false, reached_max_size_ = false;
+  std::atomic<bool> switch_requested_ = false, failed_ = false, reached_max_size_ = false,
+                    any_traced_ = false;
   std::atomic<uint32_t> too_small_dump_ = 0;
 };
 

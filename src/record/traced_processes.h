@@ -2,6 +2,7 @@
 // that, read from the memory of the agents in them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -30,6 +31,11 @@ class TracedProcesses {
   // as can be told by them. What it points to is as of the last Refresh, and stays.
   const unwind::Detours* Of(uint32_t pid, uint32_t tid, uint32_t parent,
                             const unwind::UnwindMaps& maps);
+  // Whether there are any.
+  [[nodiscard]] bool any() const {
+    return std::ranges::any_of(processes_,
+                               [](const auto& known) { return known.second->agent.has_value(); });
+  }
   // Calls found(pid, code) for each agent, once; and anew after ForgetAgents.
   template <typename F>
   void ForEachNewAgent(F found) {
