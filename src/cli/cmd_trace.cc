@@ -48,8 +48,7 @@ class EndSignals {
     if (sigismember(&inherited_.ignored, SIGHUP) == 1) sigdelset(&set, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
     fd_ = os::Fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-    // A closed pipe, a file grown to its limit are errors of writing.
-    for (const int signal : {SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_IGN);
+    ::signal(SIGPIPE, SIG_IGN);
     ::signal(SIGCHLD, SIG_DFL);  // a child's end is kept for who waits for it
   }
   EndSignals(const EndSignals&) = delete;
