@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 
@@ -62,7 +63,8 @@ uint64_t EntriesAdded(const std::vector<uint32_t>& words, std::vector<UntoldCall
   header.base = 1000;
   header.used = static_cast<uint32_t>(words.size() * sizeof(uint32_t));
   header.state = static_cast<uint32_t>(tracedata::ChunkState::kOwned);
-  std::memcpy(const_cast<uint8_t*>((*pool)->words(0).data()), words.data(), header.used);
+  std::copy_n(reinterpret_cast<const uint8_t*>(words.data()), words.size() * sizeof(uint32_t),
+              const_cast<uint8_t*>((*pool)->words(0).data()));
   EXPECT_TRUE(collector.TakeOwned({}, /*all=*/false).has_value());
   std::filesystem::remove_all(directory);
   EXPECT_EQ(collector.counts().threads, 1U);

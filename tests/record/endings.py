@@ -34,6 +34,21 @@ def record(*args, **kwargs):
                           stderr=subprocess.PIPE, text=True, timeout=120, **kwargs)
 
 
+def await_recording(process, path):
+    """However long a sanitizer's build takes to start on a busy machine."""
+    while process.poll() is None and not os.path.exists(path):
+        time.sleep(0.01)
+
+
+def await_handler(process, number):
+    """Until the process blocks the signal, to read it itself: before, it would be its end."""
+    blocked = 0
+    while process.poll() is None and not blocked >> (number - 1) & 1:
+        time.sleep(0.01)
+        with open(f"/proc/{process.pid}/status", encoding="utf-8", errors="replace") as status:
+            blocked = int(re.search(r"^SigBlk:\s*(\w+)", status.read(), re.M).group(1), 16)
+
+
 def script(path):
     """Exit code and sample lines of our own reading."""
     run = subprocess.run([STACKREEL, "script", "-F", "comm,tid,time,event", "-i", path],
@@ -126,6 +141,7 @@ def signals_end(folder):
         path = f"{folder}/{name}.data"
         process = subprocess.Popen([STACKREEL, "record", *EVENT, "-o", path, "--", STORM, "60"],
                                    stderr=subprocess.PIPE, text=True)
+        await_recording(process, path)
         time.sleep(1)
         process.send_signal(getattr(signal, name))
         _, stderr = process.communicate(timeout=60)
@@ -285,7 +301,7 @@ def links_and_fifos(folder):
     check_whole(f"{folder}/fifo.data", "FIFO", samples_said(run.stderr))
     waits = subprocess.Popen([STACKREEL, "record", *EVENT, "-o", fifo, "--", "true"],
                              stderr=subprocess.PIPE, text=True)
-    time.sleep(0.5)
+    await_handler(waits, signal.SIGINT)
     waits.send_signal(signal.SIGINT)
     _, stderr = waits.communicate(timeout=20)
     check(waits.returncode != 0 and "nobody has read" in stderr, "a FIFO without a reader can be left")
@@ -316,8 +332,7 @@ def killed(folder):
                                     "--", STORM, "30"], stderr=subprocess.DEVNULL,
                                    start_new_session=True)
         # From its first bytes on.
-        while process.poll() is None and not os.path.exists(path):
-            time.sleep(0.001)
+        await_recording(process, path)
         time.sleep(random.choice((random.uniform(0, 0.05), random.uniform(0, 1.5))))
         process.kill()
         process.wait()
