@@ -353,24 +353,31 @@ TEST_F(ValuesTest, ShortCallsAreTakenBack) {
 // Longer than a chunk, while others are open.
 TEST_F(ValuesTest, ManyValuesGoOnFromChunkToChunk) {
   const auto same = Record({Text(How::kTerminated, Integer(0))}, {Number(Integer(0), 8)}, Same);
+  // Without new bases, which there are where a chunk takes longer to fill than a word of ticks
+  // counts.
+  const auto entries_and_exits = [&] {
+    auto events = Events();
+    std::erase_if(events, [](const Event& event) { return event.kind == EventKind::kBase; });
+    return events;
+  };
   static const char kText[] = "some text";
   constexpr int kRounds = 20, kCalls = 10'000;
   int calls = 0;
   for (int round = 0; round < kRounds; ++round) {
     for (int i = 0; i < kCalls; ++i) same(kText);
-    for (const Event& event : Events()) {
+    for (const Event& event : entries_and_exits()) {
       ASSERT_THAT(event.kind, testing::AnyOf(EventKind::kEntry, EventKind::kExit));
       ASSERT_EQ(event.values, event.kind == EventKind::kEntry
                                   ? Recorded(kText)
                                   : Bytes(InProcessAgent::Address(kText)));
     }
     // The one that is written to has been looked at, too, and its events are seen again.
-    const auto seen = Events().size();
+    const auto seen = entries_and_exits().size();
     calls += static_cast<int>(seen / 2);
     agent_.FreeFull();
-    calls -= static_cast<int>(Events().size() / 2);
+    calls -= static_cast<int>(entries_and_exits().size() / 2);
   }
-  EXPECT_EQ(calls + static_cast<int>(Events().size() / 2), kRounds * kCalls);
+  EXPECT_EQ(calls + static_cast<int>(entries_and_exits().size() / 2), kRounds * kCalls);
 }
 
 // No register is different, where values are read neither.
