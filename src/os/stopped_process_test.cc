@@ -240,6 +240,7 @@ TEST(StoppedProcess, LosesNoWakeUp) {
     if (!StoppedProcess::Stop(program.pid(), kPatience)) break;
   }
   failed = program.shared().signals < kSignals;
+  sender.join();  // before there is no such process any more, and kill(2) takes -1 for all
   EXPECT_EQ(program.Wait(), 0);
 }
 
