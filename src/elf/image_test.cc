@@ -9,6 +9,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <ostream>
 #include <string>
 
 #include "elf/compression.h"
@@ -60,6 +61,11 @@ struct Form {
   Class elf_class;
   Endian endian;
 };
+
+void PrintTo(const Form& form, std::ostream* out) {
+  *out << (form.elf_class == Class::k64 ? "64 bits, " : "32 bits, ")
+       << (form.endian == Endian::kBig ? "big-endian" : "little-endian");
+}
 
 class ImageFormTest : public testing::TestWithParam<Form> {};
 

@@ -1,6 +1,7 @@
 // Every interleaving of a few threads with patching, unpatching and patching again.
 #include <gtest/gtest.h>
 
+#include <ostream>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@ struct Case {
   const char* program;
   SimThreads threads;
 };
+void PrintTo(const Case& of, std::ostream* out) { *out << of.program; }
 std::string Name(const testing::TestParamInfo<Case>& info) {
   std::string name = info.param.program;
   for (char& c : name) c = c == '-' ? '_' : c;
