@@ -209,6 +209,13 @@ TEST_F(UftraceData, OtherFormatsAreRefused) {
   EXPECT_FALSE(OpenUftraceData(folder_.Reader()));
 }
 
+MemoryFolder WrittenAsUftraces(TraceSource& source) {
+  MemoryFolder written;
+  MemoryFolderWriter files(written);
+  EXPECT_TRUE(WriteUftraceData(source, files));
+  return written;
+}
+
 TEST_F(UftraceData, ATraceWrittenAsUftracesIsReadAsItWas) {
   FakeTrace trace;
   auto writer = TraceWriter::Begin(trace.calls, trace.facts, 1);
@@ -234,9 +241,7 @@ TEST_F(UftraceData, ATraceWrittenAsUftracesIsReadAsItWas) {
   }
   (void)writer->Flush();
   auto source = trace.Open();
-  MemoryFolder written;
-  MemoryFolderWriter files(written);
-  ASSERT_TRUE(WriteUftraceData(**source, files));
+  MemoryFolder written = WrittenAsUftraces(**source);
   // The module has no build-id, and uftrace reads nothing behind an empty one. Bit 1 of the mask
   // says that there is one.
   const std::vector<uint8_t>& info = written.files.at("info");
@@ -281,9 +286,7 @@ TEST_F(UftraceData, StructsAreWrittenThoughNothingIsRecordedOfThem) {
   (void)builder.Flush();
   (void)writer->Flush();
   auto source = trace.Open();
-  MemoryFolder written;
-  MemoryFolderWriter files(written);
-  ASSERT_TRUE(WriteUftraceData(**source, files));
+  MemoryFolder written = WrittenAsUftraces(**source);
   auto again = OpenUftraceData(written.Reader());
   ASSERT_TRUE(again);
   std::string text;
