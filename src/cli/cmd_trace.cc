@@ -361,9 +361,8 @@ Result<int> TraceCommand::Run(const GlobalOptions& global) {
     const int code = PrintError(session.error(), global);
     return code == kExitUsage ? kExitUsage : static_cast<int>(kExitCannotMeasure);
   }
-  // Without it all goes on, but nobody can ask.
-  const auto server = tracer::ControlServer::Listen((*session)->pid());
-  if (!server) PrintError(server.error(), global);
+  const auto& control = (*session)->control();
+  if (!control) PrintError(control.error(), global);
   if (!global.quiet && (*session)->child() == nullptr) {
     const tracer::PatchCounts& begun = (*session)->begun_with();
     Print(stderr, "stackreel: tracing {} of process {}; Ctrl-C ends it\n",
@@ -374,7 +373,7 @@ Result<int> TraceCommand::Run(const GlobalOptions& global) {
       Print(stderr, "stackreel: '{}' waits for its module, which is not loaded yet\n", pattern);
     }
   }
-  const TraceEnd end = Await(**session, signals, server ? server->get() : nullptr);
+  const TraceEnd end = Await(**session, signals, control ? control->get() : nullptr);
   const auto summary = (*session)->Finish(end);
   if (leaving_.peer.valid()) {
     tracedata::ControlAnswer answer;

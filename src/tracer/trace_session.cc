@@ -158,6 +158,8 @@ Status TraceSession::Prepare() {
     TRY(options_.companion->Begin(target_->pid(), output_->directory()));
   }
   TRY(WriteFirstFacts());
+  // Not before nobody else is known to trace it: the path of the socket is the same.
+  control_ = ControlServer::Listen(target_->pid());
   TRY(functions_->Prepare(options_.patterns));
   TRY(filled.get());
   return Record(options_.patterns, /*is_first=*/true);

@@ -16,6 +16,7 @@
 #include "os/child_process.h"
 #include "os/entry_stop.h"
 #include "tracer/chunk_collector.h"
+#include "tracer/control_socket.h"
 #include "tracer/function_choice.h"
 #include "tracer/function_values.h"
 #include "tracer/installed_agent.h"
@@ -109,6 +110,9 @@ class TraceSession {
   // Can be read from when the program has ended; -1 where the kernel has none.
   [[nodiscard]] int pidfd() const { return pidfd_.get(); }
   [[nodiscard]] const PatchCounts& begun_with() const { return summary_.patched; }
+  // Where others ask and change it. It listens from before a command runs, as who sees that run may
+  // ask at once. Where it cannot be made all else goes on, but nobody can ask.
+  [[nodiscard]] const Result<std::unique_ptr<ControlServer>>& control() const { return control_; }
 
   // Whether the program runs still, as far as can be told now: what ended it.
   [[nodiscard]] std::optional<TraceEnd> Ended();
@@ -198,6 +202,7 @@ class TraceSession {
   os::Fd pidfd_;
   std::unique_ptr<InstalledAgent> agent_;
   std::unique_ptr<TraceOutput> output_;
+  Result<std::unique_ptr<ControlServer>> control_;
   FunctionNumbers numbers_;
   std::unique_ptr<FunctionValues> values_;  // null: none are recorded
   std::unique_ptr<PatchedFunctions> functions_;

@@ -113,6 +113,23 @@ def told_alike(program, folder):
     check(patched == sites, f"alike: {patched} and {sites} patched")
 
 
+def asked_at_once(folder):
+    """A command finds the trace's socket whenever it looks, also where the tracer has no CPU."""
+    runtime = os.path.join(folder, "runtime")
+    os.mkdir(runtime, 0o700)
+    command = 'test -S "$XDG_RUNTIME_DIR/stackreel-$$.sock" && echo there'
+    times = 10
+    found = 0
+    for _ in range(times):
+        run = subprocess.run(
+            [STACKREEL, "trace", "-P", "malloc@libc", "-o", os.path.join(folder, "asked"), "--",
+             "sh", "-c", command], capture_output=True, text=True, timeout=60,
+            env=dict(os.environ, XDG_RUNTIME_DIR=runtime),
+            preexec_fn=lambda: os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]))
+        found += run.stdout == "there\n"
+    check(found == times, f"asked at once: {found} of {times} found the socket")
+
+
 def named_as_asked(program, folder):
     """A function that has several names is called as it was named."""
     trace = os.path.join(folder, "named")
@@ -172,6 +189,7 @@ def main():
         disk_full(program, folder)
         dropped(program, folder)
         told_alike(program, folder)
+        asked_at_once(folder)
         named_as_asked(program, folder)
         only_later(program, folder)
         in_use(program, folder)
