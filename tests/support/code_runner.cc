@@ -13,16 +13,15 @@
 namespace stackreel::testing {
 namespace {
 
-constexpr int kSignals[] = {SIGUSR1, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGALRM};
+constexpr int kSignals[] = {SIGUSR1, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGPROF};
 constexpr size_t kMaxPages = 8;
 constexpr size_t kVectorsOffset = 160;  // of xmm0 in an FXSAVE area
 constexpr size_t kVectorsSize = 256;
 constexpr size_t kFxsaveSize = 512;
 constexpr greg_t kFetchFault = 16;  // bit 4 of a page fault's error code
 constexpr uint64_t kComparedFlags = 0xcd5;
-// Ticks of the timer that a run may take.
-constexpr int kMaxTicks = 2;
-constexpr int kTickMicroseconds = 20000;
+// How exactly a run is told to have taken too long.
+constexpr std::chrono::microseconds kTick{10000};
 
 // The order of Registers, as a signal's frame has them.
 constexpr int kRegisterIndex[] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
@@ -32,7 +31,7 @@ constexpr int kRegisterIndex[] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, R
 // What handlers work on.
 struct State {
   bool is_running = false;
-  int ticks = 0;
+  int ticks = 0, most_ticks = 0;
   uint64_t entry = 0;
   const Registers* registers = nullptr;
   uint64_t flags = 0;
@@ -124,11 +123,11 @@ void Handle(int signal, siginfo_t* info, void* frame) {
   if (signal == SIGUSR1) {
     Start(at);
   } else if (!g_state.is_running) {
-    if (signal == SIGALRM) return;
+    if (signal == SIGPROF) return;
     std::fprintf(stderr, "signal %d in the test itself\n", signal);
     std::_Exit(1);
-  } else if (signal == SIGALRM) {
-    if (++g_state.ticks > kMaxTicks) Stop(*info, at);
+  } else if (signal == SIGPROF) {
+    if (++g_state.ticks > g_state.most_ticks) Stop(*info, at);
   } else if (!MapOnDemand(*info, at)) {
     Stop(*info, at);
   }
@@ -162,13 +161,13 @@ CodeRunner::CodeRunner() {
   for (size_t i = 0; i < std::size(kSignals); ++i) {
     sigaction(kSignals[i], &action, &g_state.old_actions[i]);
   }
-  const itimerval timer = {{0, kTickMicroseconds}, {0, kTickMicroseconds}};
-  setitimer(ITIMER_REAL, &timer, nullptr);
+  const itimerval timer = {{0, kTick.count()}, {0, kTick.count()}};
+  setitimer(ITIMER_PROF, &timer, nullptr);
 }
 
 CodeRunner::~CodeRunner() {
   const itimerval none = {};
-  setitimer(ITIMER_REAL, &none, nullptr);
+  setitimer(ITIMER_PROF, &none, nullptr);
   for (size_t i = 0; i < std::size(kSignals); ++i) {
     sigaction(kSignals[i], &g_state.old_actions[i], nullptr);
   }
@@ -186,7 +185,8 @@ void CodeRunner::Place(uint64_t page, uint64_t offset, ByteView code) {
   std::ranges::copy(code, Pointer(page + offset));
 }
 
-RunOutcome CodeRunner::Run(uint64_t entry, const Registers& registers, uint64_t flags) {
+RunOutcome CodeRunner::Run(uint64_t entry, const Registers& registers, uint64_t flags,
+                           std::chrono::milliseconds patience) {
   for (uint64_t page = kScratch; page < kScratch + kScratchSize; page += kPageSize) {
     FillPage(page);
   }
@@ -195,6 +195,7 @@ RunOutcome CodeRunner::Run(uint64_t entry, const Registers& registers, uint64_t 
   g_state.entry = entry;
   g_state.registers = &registers;
   g_state.flags = flags;
+  g_state.most_ticks = static_cast<int>(patience / kTick);
   g_state.outcome = &outcome;
   g_state.page_count = 0;
   raise(SIGUSR1);  // the handler goes on at `entry`, and back here when that has ended

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -24,7 +25,7 @@ inline constexpr uint64_t kStackTop = kScratch + 6 * kPageSize;
 
 // How a run ended: what control arrived at that is not mapped, or what was trapped.
 struct RunOutcome {
-  int signal = 0;         // SIGTRAP: came to an int3; SIGSEGV …; SIGALRM: ran too long
+  int signal = 0;         // SIGTRAP: came to an int3; SIGSEGV …; SIGPROF: ran too long
   uint64_t rip = 0;       // of the instruction (of the int3 itself)
   uint64_t address = 0;   // of a fault in memory
   bool by_fetch = false;  // the fault was in fetching an instruction
@@ -46,8 +47,10 @@ class CodeRunner {
   // Puts int3 everywhere in both code pages, then `code` at `offset` of one of them.
   void Clear();
   void Place(uint64_t page, uint64_t offset, ByteView code);
-  // Runs from `entry`, with memory as it is at the start of each run, until a signal ends it.
-  RunOutcome Run(uint64_t entry, const Registers& registers, uint64_t flags);
+  // Runs from `entry`, with memory as it is at the start of each run, until a signal ends it: at
+  // the latest when it has used `patience` of processor time.
+  RunOutcome Run(uint64_t entry, const Registers& registers, uint64_t flags,
+                 std::chrono::milliseconds patience);
 };
 
 }  // namespace stackreel::testing
