@@ -189,6 +189,44 @@ TEST_P(Agreement, PseudonymsWhereAllIsMapped) {
   ExpectAgreement(in.Finish());
 }
 
+// Memory of the kernel that lies far behind its image, as of BPF programs on arm64, where perf
+// tells of an image that reaches to the end of memory.
+TEST_P(Agreement, FarBehindTheKernelsImage) {
+  Recording in({SomeEvent(perfdata::kSampleCallchain)}, options());
+  constexpr uint64_t kKernel = 0xffff800010000000;
+  in.MapKernel(kKernel, 0x7fffeffff000, kKernel, "[kernel.kallsyms]_text");
+  const Bytes chain =
+      Words({perfdata::kContextKernel, kKernel + 0x1234, kKernel + (uint64_t{8} << 30) + 0x5678},
+            GetParam());
+  perfdata::Sample sample;
+  sample.pid = sample.tid = kPid;
+  sample.ip = kKernel + 0x1234;
+  sample.callchain = perfdata::U64Array(chain, GetParam());
+  in.AddSample(sample, 1);
+  in.SampleAt(kPid, kKernel + (uint64_t{5} << 30), 1);
+  ExpectAgreement(in.Finish());
+}
+
+// Damage: a module as large as all memory lies over the kernel, one begins where no kernel is.
+TEST_P(Agreement, ModulesOfTheKernelThatCannotBe) {
+  constexpr uint64_t kKernel = 0xffffffffb4200000;
+  for (const auto& [addr, len] : std::initializer_list<std::pair<uint64_t, uint64_t>>{
+           {0xb43dffffc025b000, 0xb43d0900ffffffff},
+           {0x100000000, 0x1000},
+           {0x1000, UINT64_MAX},
+           {kKernel + 0x1000, UINT64_MAX},
+           {kKernel - 0x1000, 0x100003000}}) {
+    Recording in({SomeEvent(0)}, options());
+    in.MapKernel(kKernel, 0xbfb0000, kKernel, "[kernel.kallsyms]_text");
+    in.MapKernel(addr, len, 0x12ffffffff, "");
+    in.SampleAt(kPid, kKernel + 0x71f2, 1);
+    in.SampleAt(kPid, addr + 0x123, 1);
+    in.SampleAt(kPid, 0xffffffffc0201234, 1);
+    SCOPED_TRACE(addr);
+    ExpectAgreement(in.Finish(ArchIs("x86_64", GetParam())));
+  }
+}
+
 // A text's end and a number's beginning.
 TEST_P(Agreement, PartsOfATextAndOfANumberAreNoValue) {
   Recording in({SomeEvent(0)}, options());

@@ -299,9 +299,8 @@ uint64_t Remap::Anywhere(uint64_t address) {
 MovedMapping Remap::Mapping(SpaceId space, const MappingRecord& mapping) {
   const MappingKind kind = KindOf(mapping, space < kFirstUserSpace);
   if (space < kFirstUserSpace) {
-    const uint64_t reference = kind == MappingKind::kKernel ? mapping.pgoff : 0;
     const KernelExtent extent =
-        ExtentOfKernel(mapping.addr, mapping.len, reference, collected_.width);
+        ExtentOfKernel(kind, mapping.addr, mapping.len, mapping.pgoff, collected_.width);
     const uint64_t pgoff = kind == MappingKind::kKernel || IsOriginal(mapping.pgoff)
                                ? Code(space, mapping.pgoff)
                                : mapping.pgoff;

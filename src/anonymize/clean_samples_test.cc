@@ -110,7 +110,9 @@ TEST_P(CleanSamplesTest, NothingIsCleanThatIsNotWhenLookedAtInFull) {
       const bool is_clean = clean.IsClean(bytes, 0, sample);
       EXPECT_TRUE(in_full || !is_clean) << attr.sample_type << " " << round << " " << i;
       // Few are looked at in full in vain: random times pass for nothing.
-      if (!plants) EXPECT_TRUE(is_clean) << attr.sample_type << " " << round << " " << i;
+      if (!plants) {
+        EXPECT_TRUE(is_clean) << attr.sample_type << " " << round << " " << i;
+      }
       clean_seen += is_clean ? 1 : 0;
       planted_seen += in_full ? 0 : 1;
     }

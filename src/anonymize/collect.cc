@@ -160,8 +160,8 @@ void Collector::Finish() {
   out_.spaces.resize(std::max(spaces_.count(), kFirstUserSpace));
   for (const KernelMapping& mapping : kernel_) {
     const MappingRecord& record = mapping.record;
-    const uint64_t reference = mapping.kind == MappingKind::kKernel ? record.pgoff : 0;
-    const KernelExtent extent = ExtentOfKernel(record.addr, record.len, reference, out_.width);
+    const KernelExtent extent =
+        ExtentOfKernel(mapping.kind, record.addr, record.len, record.pgoff, out_.width);
     if (extent.start >= extent.end) continue;
     out_.spaces[mapping.space].mappings.insert(
         {extent.start, extent.end, record.pgoff, mapping.module, mapping.kind});
@@ -197,19 +197,21 @@ Result<std::shared_ptr<const RereadableRecording::SideBandRead>> RereadableRecor
   return read;
 }
 
-KernelExtent ExtentOfKernel(uint64_t addr, uint64_t len, uint64_t pgoff,
+KernelExtent ExtentOfKernel(MappingKind kind, uint64_t addr, uint64_t len, uint64_t pgoff,
                             const AddressWidth& width) {
-  // Of an image with its modules, and of the span behind it that is only told of.
-  constexpr uint64_t kMost64 = uint64_t{4} << 30, kMost32 = uint64_t{256} << 20;
   constexpr uint64_t kImageAlignment = uint64_t{2} << 20;
   constexpr uint64_t kTop = 4096;  // is never mapped
   const uint64_t limit = width.is_64_bit ? UINT64_MAX - kTop + 1 : (uint64_t{1} << 32) - kTop;
   const uint64_t end = std::min(addr + std::min(len, UINT64_MAX - addr), limit);
+  if (kind == MappingKind::kModule) {
+    return addr == 0 || len > session::kMostKernelModuleBytes ? KernelExtent{}
+                                                              : KernelExtent{addr, end};
+  }
   uint64_t start = addr;
   const bool starts_below = width.is_64_bit ? (addr & kKernelBit) == 0 : addr == 0;
   if (starts_below) start = pgoff & ~(kImageAlignment - 1);
   if (start == 0 || start >= end) return {};
-  return {start, start + std::min(end - start, width.is_64_bit ? kMost64 : kMost32)};
+  return {start, start + std::min(end - start, session::MostKernelBytes(start))};
 }
 
 std::optional<MappingRecord> MappingOf(const perfdata::Record& record) {

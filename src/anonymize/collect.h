@@ -103,11 +103,13 @@ struct Collected {
 
 // The memory that a kernel mapping is about. Of the kernel proper perf may say more than there is:
 // from 0 on, or up to the end of memory; `pgoff`, the address of a symbol near its start, then
-// tells where it begins, and it is cut to what a kernel may have.
+// tells where it begins, and it is cut to what a kernel may have. Of a module that is larger than
+// any nothing is known, as session has it.
 struct KernelExtent {
   uint64_t start = 0, end = 0;
 };
-KernelExtent ExtentOfKernel(uint64_t addr, uint64_t len, uint64_t pgoff, const AddressWidth& width);
+KernelExtent ExtentOfKernel(MappingKind kind, uint64_t addr, uint64_t len, uint64_t pgoff,
+                            const AddressWidth& width);
 
 // What an MMAP or MMAP2 record, or a KSYMBOL that registers, maps.
 struct MappingRecord {

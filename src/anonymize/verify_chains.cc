@@ -53,16 +53,25 @@ ChainedSample ChainedSampleOf(const perfdata::Sample& sample, CpuMode mode) {
   return chained;
 }
 
-uint64_t OffsetInModule(const session::Module* module, uint64_t address, uint64_t file_offset) {
-  if (module == nullptr) return address & kInPage;
+ComparedFrame FrameAt(const session::Module* module, std::string_view name, uint64_t address,
+                      uint64_t file_offset) {
+  const uint64_t in_page = address & kInPage;
+  if (module == nullptr) return {"", in_page, ""};
   if (module->is_kernel()) {
     const uint64_t reference = module->reference_address;
     const uint64_t start = reference != 0 ? reference : module->kernel_start.value;
-    return start != 0 ? address - start : address & kInPage;
+    if (start == 0) return {name, in_page, ""};
+    // A kernel that is said to reach to the end of memory does not: of what lies there it is not
+    // known what it is.
+    const bool is_module = module->key.kind == session::ModuleKind::kKernelModule;
+    if (!is_module && address > start && address - start >= session::MostKernelBytes(start)) {
+      return {"", in_page, ""};
+    }
+    return {name, address - start, ""};
   }
   const bool has_file = module->key.kind == session::ModuleKind::kFile ||
                         module->key.kind == session::ModuleKind::kVdso;
-  return has_file ? file_offset : address & kInPage;
+  return {name, has_file ? file_offset : in_page, ""};
 }
 
 ChainCheck::ChainCheck(const perfdata::Reader& in, const perfdata::Reader& out, Level level)
@@ -127,10 +136,10 @@ std::string_view ChainCheck::NameOf(Side& side, session::ModuleId id) {
 
 ComparedFrame ChainCheck::FrameOf(Side& side, const session::AddressSpace::Entry* entry,
                                   uint64_t address) {
-  if (entry == nullptr) return {"", OffsetInModule(nullptr, address, 0), ""};
+  if (entry == nullptr) return FrameAt(nullptr, "", address, 0);
   const uint64_t file_offset = address - (entry->start - entry->value.offset.value);
   const session::ModuleId id = entry->value.module;
-  return {NameOf(side, id), OffsetInModule(&side.session.modules()[id], address, file_offset), ""};
+  return FrameAt(&side.session.modules()[id], NameOf(side, id), address, file_offset);
 }
 
 // Whether the addresses are at the same place, of any page.

@@ -110,9 +110,10 @@ class ChainCheck {
   uint64_t lookups_ = 0;
 };
 
-// The offset in its module of an address there, which both recordings must have the same: in the
-// file, of a kernel from its symbol or start on, elsewhere in the page. `file_offset`: as the
-// mapping has it.
-uint64_t OffsetInModule(const session::Module* module, uint64_t address, uint64_t file_offset);
+// The frame of an address in a module (null: in none) of this name, as both recordings must have
+// it. The offset counts in the file, where `file_offset` is the mapping's; of a kernel from its
+// symbol or start on; elsewhere in the page.
+ComparedFrame FrameAt(const session::Module* module, std::string_view name, uint64_t address,
+                      uint64_t file_offset);
 
 }  // namespace stackreel::anonymize

@@ -116,9 +116,8 @@ Status AnalysedSamples::OnSample(const analyze::AnalyzedSample& analyzed) {
   for (const analyze::AnalyzedFrame& frame : analyzed.frames) {
     const session::Module* module =
         frame.module < modules.size() ? &modules[frame.module] : nullptr;
-    sample.frames.push_back(
-        {NameOf(frame.module, module),
-         anonymize::OffsetInModule(module, frame.address.avma.value, frame.offset.value), ""});
+    sample.frames.push_back(anonymize::FrameAt(module, NameOf(frame.module, module),
+                                               frame.address.avma.value, frame.offset.value));
   }
   return filling_.size() < kBatch ? Status() : Give();
 }

@@ -256,6 +256,11 @@ void Session::State::OnKernelMmap(Session& session, const MmapEvent& mmap, bool 
     key.path.resize(key.path.size() - rest.size());
     key.kind = guest ? ModuleKind::kGuestKernel : ModuleKind::kKernel;
   }
+  if (!is_kernel && mmap.len > kMostKernelModuleBytes) {
+    // Damaged: it would lie over all of the kernel.
+    counters.Add("session.bad_kernel_module");
+    return;
+  }
   key.build_id = mmap.build_id.empty() ? build_ids.Find(key.path) : mmap.build_id;
   const ModuleId id = session.InternModule(key, /*deleted=*/false, /*pid=*/0);
   Module& module = modules[id];

@@ -270,6 +270,16 @@ TEST_F(SessionTest, KernelAndModules) {
   EXPECT_EQ(session_.Find(maps, Avma(0xffffffff81000010)).svma, Svma(0xffffffff81000010));
 }
 
+TEST_F(SessionTest, AModuleAsLargeAsTheKernelsHalfIsNone) {
+  session_.Apply(MakeMmap(UINT32_MAX, 0xffffffff81000000, 0x1000000, 0xffffffff81000000,
+                          "[kernel.kallsyms]_text", kKernel));
+  session_.Apply(
+      MakeMmap(UINT32_MAX, 0xffff800000000000, 0x7fffffffffff, 0x12ffffffff, "[ext4]", kKernel));
+  EXPECT_EQ(Where(*session_.kernel_maps(), 0xffffffff81000010), "[kernel.kallsyms]");
+  EXPECT_EQ(Where(*session_.kernel_maps(), 0xffff800000000010), "");
+  EXPECT_EQ(counters_.Get("session.bad_kernel_module"), 1);
+}
+
 TEST_F(SessionTest, GuestKernelIsApart) {
   session_.Apply(
       MakeMmap(UINT32_MAX, 0xffffffff81000000, 0x1000, 0, "[guest.kernel.kallsyms]_text", 4));
