@@ -44,7 +44,7 @@ struct Analysis::State : public perfdata::TimedSink {
         maps(session, [this](session::ModuleId id) { return LoadUnwindModule(id); }),
         delivery(reader, session, symbolizer, options, result) {
     session.SetSegmentLoader([this](const session::Module& module) { return Segments(module); });
-    const ChainBuilder::Options chain_options{options.unwind, options.max_frames};
+    const ChainBuilder::Options chain_options{options.unwind, options.max_frames, options.jit_code};
     for (size_t i = 0; i < executor.concurrency(); ++i) {
       builders.push_back(std::make_unique<ChainBuilder>(chain_options));
     }

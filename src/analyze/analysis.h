@@ -58,6 +58,9 @@ struct AnalysisOptions {
   profile::Filter filter;
   bool unwind = true;  // user stacks dumped in the samples
   bool symbolize = true;
+  // Frames in code that a JIT compiler told of lie in its dump, where they have names; else in the
+  // memory that they ran in.
+  bool jit_code = true;
   symbolize::SymbolizeOptions symbols;
   size_t max_frames = 1024;
   bool records = false;  // the sink wants records that are no samples too

@@ -244,8 +244,8 @@ void ChainBuilder::AddFrame(const PendingSample& pending, CodeAddress address, F
   if (maps == nullptr || maps->space == nullptr) return;
   const uint64_t lookup = address.LookupAddress().value;
   const bool placed = last_place_.Holds(maps->space->version(), lookup) || FindPlace(*maps, lookup);
-  if (pending.jit != nullptr && mode == CpuMode::kUser && (!placed || last_place_.jit) &&
-      FindJitCode(pending, lookup, frame)) {
+  if (options_.jit_code && pending.jit != nullptr && mode == CpuMode::kUser &&
+      (!placed || last_place_.jit) && FindJitCode(pending, lookup, frame)) {
     return;
   }
   if (!placed) return;

@@ -57,6 +57,7 @@ class ChainBuilder {
   struct Options {
     bool unwind = true;
     size_t max_frames = 1024;
+    bool jit_code = true;
   };
   explicit ChainBuilder(const Options& options) : options_(options) {}
 

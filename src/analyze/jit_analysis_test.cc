@@ -73,6 +73,15 @@ TEST_F(JitAnalysisTest, WithoutACommonClockTheLastCodeCounts) {
   }
 }
 
+TEST_F(JitAnalysisTest, WhoAsksGetsThePlacesInMemory) {
+  files_.elf["/home/me/jit-1.dump"] = TwoVersions();
+  AnalysisOptions options;
+  options.jit_code = false;
+  FakeRecording recording(EventOfClock(1));
+  AddSamples(recording);
+  EXPECT_THAT(Run(recording, options), testing::Each("js: 700010 700091' f2000'"));
+}
+
 TEST_F(JitAnalysisTest, TimesOfTheCpusCounterAreConverted) {
   files_.elf["/home/me/jit-1.dump"] = TwoVersions(/*flags=*/1);
   FakeRecording recording(EventOfClock(std::nullopt));

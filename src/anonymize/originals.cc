@@ -7,7 +7,6 @@
 #include <variant>
 
 #include "anonymize/build.h"  // PseudonymsOf, which is told to the world
-#include "session/module.h"
 
 namespace stackreel::anonymize {
 namespace {
@@ -96,8 +95,6 @@ void SeenMappings::Add(const perfdata::Record& record, uint64_t file_offset) {
   } else {
     return;
   }
-  const auto kind = session::ClassifyMapping(name, seen.pid, /*executable=*/true, 0).key.kind;
-  has_jit_dump_ = has_jit_dump_ || (!seen.kernel && kind == session::ModuleKind::kJitDump);
   seen.name = names_.Intern(name);
   all_.push_back(seen);
 }

@@ -106,8 +106,7 @@ class SeenMappings {
   [[nodiscard]] std::string_view NameOf(const SeenMapping& mapping) const {
     return names_.Text(mapping.name);
   }
-  // Whether a JIT compiler told of its code, and whether chains came later than their samples.
-  [[nodiscard]] bool has_jit_dump() const { return has_jit_dump_; }
+  // Whether chains came later than their samples.
   [[nodiscard]] bool has_deferred_chains() const { return has_deferred_chains_; }
   // How wide the machine's addresses are, see there: as its name says, or else the addresses.
   [[nodiscard]] AddressWidth Width(const perfdata::Features& features) const;
@@ -117,7 +116,7 @@ class SeenMappings {
 
   std::vector<SeenMapping> all_;
   StringInterner names_;
-  bool has_jit_dump_ = false, has_deferred_chains_ = false;
+  bool has_deferred_chains_ = false;
 };
 
 // The values of IN that OUT must not hold.

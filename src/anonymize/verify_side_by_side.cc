@@ -26,9 +26,7 @@ bool HasSignedAddresses(const perfdata::Reader& reader) {
 }  // namespace
 
 bool SideBySide::Fits(const perfdata::Reader& in, const SeenMappings& mappings, bool unwound) {
-  if (mappings.has_jit_dump() || mappings.has_deferred_chains() || HasSignedAddresses(in)) {
-    return false;
-  }
+  if (mappings.has_deferred_chains() || HasSignedAddresses(in)) return false;
   return std::ranges::none_of(in.events().events(), [&](const perfdata::Event& event) {
     return HasCallsAsBranches(event.attr) || (HasStack(event.attr) && !unwound);
   });

@@ -18,8 +18,8 @@ namespace stackreel::anonymize {
 class SideBySide : public perfdata::TimedSink {
  public:
   // Whether all that the frames of IN's samples come from is their chains, or the chains that
-  // `unwound` has of their stacks. It is not where branches are calls, where an address is signed,
-  // and where a JIT compiler told of its code: then an analysis of each is to be compared.
+  // `unwound` has of their stacks. It is not where branches are calls and where an address is
+  // signed: then an analysis of each is to be compared.
   static bool Fits(const perfdata::Reader& in, const SeenMappings& mappings, bool unwound);
 
   // All must outlive it. `samples` and `hidden` get IN's samples; `unwound` may be null.

@@ -54,6 +54,8 @@ class AnalysedSamples : public anonymize::ComparedSamples, public analyze::Analy
   static analyze::AnalysisOptions OptionsOf() {
     analyze::AnalysisOptions options;
     options.symbolize = false;
+    // In OUT nothing lies where the dump has it.
+    options.jit_code = false;
     return options;
   }
   void Run();
