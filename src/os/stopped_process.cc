@@ -18,7 +18,6 @@
 #include <utility>
 
 #include "os/proc.h"
-#include "os/urgent_section.h"
 
 namespace stackreel::os {
 
@@ -118,6 +117,7 @@ std::string HowToBeAllowed() {
 Result<std::unique_ptr<StoppedProcess>> StoppedProcess::Stop(uint32_t pid,
                                                              std::chrono::milliseconds patience) {
   std::unique_ptr<StoppedProcess> process(new StoppedProcess(pid));
+  process->tracer_->RunBeforeOthers();
   TRY(process->tracer_->Run([&]() -> Status { return process->StopAll(patience); }));
   return process;
 }
@@ -128,7 +128,6 @@ StoppedProcess::~StoppedProcess() {
 
 Status StoppedProcess::StopAll(std::chrono::milliseconds patience) {
   const auto deadline = steady_clock::now() + patience;
-  RunBeforeOthers();
   if (IsDead(StateOf(pid_, pid_)) && ListThreads(pid_).size() <= 1) {
     return Fail(ErrorKind::kNotFound, fmt::format("there is no process {}", pid_));
   }

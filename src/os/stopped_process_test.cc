@@ -210,7 +210,7 @@ TEST(StoppedProcess, IsNotSeenByThreadsThatWait) {
 // A signal that comes at any moment of a stop ends the wait that it is for: the program blocks it
 // but while it waits, and the next is sent only when it has woken.
 TEST(StoppedProcess, LosesNoWakeUp) {
-  constexpr uint64_t kSignals = 800;
+  constexpr uint64_t kSignals = 400;
   Program program([](Shared& shared) {
     sigset_t blocked, none;
     sigemptyset(&none);
@@ -237,7 +237,9 @@ TEST(StoppedProcess, LosesNoWakeUp) {
     }
   });
   while (program.shared().signals < kSignals) {
-    if (!StoppedProcess::Stop(program.pid(), kPatience)) break;
+    const auto stopped = StoppedProcess::Stop(program.pid(), kPatience);
+    EXPECT_TRUE(stopped) << stopped.error().ToString();
+    if (!stopped) break;
   }
   failed = program.shared().signals < kSignals;
   sender.join();  // before there is no such process any more, and kill(2) takes -1 for all

@@ -2,12 +2,12 @@
 
 namespace stackreel::os {
 
-// As of sched(7) policies are of threads, and 0 is the calling one.
-void RunBeforeOthers() {
+void RunBeforeOthers(pthread_t thread) {
   const sched_param least = {.sched_priority = 1};
-  (void)sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &least);
+  (void)pthread_setschedparam(thread, SCHED_FIFO | SCHED_RESET_ON_FORK, &least);
 }
 
+// As of sched(7) policies are of threads, and 0 is the calling one.
 UrgentSection::UrgentSection() {
   const int policy = sched_getscheduler(0);
   const int kind = policy & ~SCHED_RESET_ON_FORK;
@@ -15,7 +15,7 @@ UrgentSection::UrgentSection() {
   if (kind != SCHED_OTHER && kind != SCHED_BATCH && kind != SCHED_IDLE) return;
   if (sched_getparam(0, &parameters_) != 0) return;
   policy_ = policy;
-  RunBeforeOthers();
+  RunBeforeOthers(pthread_self());
 }
 
 UrgentSection::~UrgentSection() {

@@ -1,16 +1,17 @@
 // Running before all other threads for a moment.
 #pragma once
 
+#include <pthread.h>
 #include <sched.h>
 
 namespace stackreel::os {
 
-// Lets the calling thread run before all that are not of a real-time policy, from now on, where the
-// kernel allows it (CAP_SYS_NICE): while a process is held nobody but it should wait. Children do
+// Lets a thread run before all that are not of a real-time policy, from now on, where the kernel
+// allows it (CAP_SYS_NICE): while a process is held nobody but it should wait. What it starts does
 // not inherit it. Elsewhere nothing happens.
-void RunBeforeOthers();
+void RunBeforeOthers(pthread_t thread);
 
-// The same while it lives.
+// The same of the calling thread while it lives.
 class UrgentSection {
  public:
   UrgentSection();
