@@ -128,7 +128,7 @@ Status PatchedFunctions::TakeTrapsOut(std::span<const size_t> traps, const std::
 
 Status PatchedFunctions::WatchTraps() {
   const std::vector<size_t> traps = TrapsInUse();
-  if (traps.empty()) return {};
+  if (traps.empty() || !process_->traps().HasReasonForDoubt()) return {};
   TRY_ASSIGN(const Holding held, Holding::Of(target_));
   TRY_ASSIGN(const auto why_not, process_->traps().WhyNotReliable());
   return why_not ? TakeTrapsOut(traps, *why_not) : Status();

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "os/proc.h"
 #include "os/traced_thread.h"
 #include "tracedata/agent_memory.h"
 #include "tracer/target_process.h"
@@ -78,7 +79,8 @@ Status PutHandlerIn(Target& target, const AgentPlace& agent) {
 
 }  // namespace
 
-Result<std::optional<std::string>> WhyNoTraps(Target& target, const AgentPlace& agent) {
+Result<std::optional<std::string>> WhyNoTraps(Target& target, const AgentPlace& agent,
+                                              uint64_t* looked_at) {
   TRY_ASSIGN(const Holding held, Holding::Of(target));
   uint64_t caught = 0;
   for (const os::StoppedProcess::Thread& thread : target.threads().threads()) {
@@ -96,7 +98,20 @@ Result<std::optional<std::string>> WhyNoTraps(Target& target, const AgentPlace& 
       return fmt::format("the handler of signal {} blocks the signal of traps", signal);
     }
   }
+  if (looked_at != nullptr) *looked_at |= caught;
   return std::nullopt;
+}
+
+bool TargetTraps::HasReasonForDoubt() const {
+  if (!has_handler_) return false;
+  for (const uint32_t tid : os::ListThreads(target_.pid())) {
+    const auto signals = os::ReadSignalSets(target_.pid(), tid);
+    if (!signals) continue;  // it has ended
+    if ((signals->blocked & BitOf(SIGTRAP)) != 0) return true;
+    if ((signals->caught & BitOf(SIGTRAP)) == 0) return true;
+    if ((signals->caught & ~looked_at_) != 0) return true;
+  }
+  return false;
 }
 
 Result<std::optional<std::string>> TargetTraps::WhyNotReliable() {
@@ -109,7 +124,7 @@ Result<std::optional<std::string>> TargetTraps::WhyNotReliable() {
     last_.clear();
     return "the program has taken over the signal of traps";
   }
-  return WhyNoTraps(target_, agent_);
+  return WhyNoTraps(target_, agent_, &looked_at_);
 }
 
 Status TargetTraps::Publish(std::span<const patch::TrapEntry> entries) {

@@ -269,14 +269,28 @@ void TraceSession::WatchSeccomp() {
   if (!seen) (void)target_->WriteObject(at, uint32_t{1});
 }
 
+// Each try stops all threads, and time-outs of some begin anew. So the next comes when as much time
+// has passed again: whatever their length, they end.
+void TraceSession::RetryDeferred() {
+  const auto now = steady_clock::now();
+  if (now < next_try_) return;
+  const uint64_t holds = target_->holds();
+  // What cannot be done now is tried the next time; what states sites are in says it all.
+  (void)functions_->Retry();
+  if (target_->holds() == holds) {
+    tried_since_ = now;  // nobody is in the way
+  } else {
+    next_try_ = now + (now - tried_since_);
+  }
+}
+
 Status TraceSession::Tend() {
   if (given_up_) return {};
   AnswerProgram();
   WatchSeccomp();
   if (!given_up_ && steady_clock::now() >= next_look_) NoteUntold();
   if (given_up_) return {};
-  // What cannot be done now is tried the next time; what states sites are in says it all.
-  (void)functions_->Retry();
+  RetryDeferred();
   if (const auto now = std::chrono::steady_clock::now();
       options_.traps && now - traps_watched_ > kBetweenWatchingTraps) {
     traps_watched_ = now;

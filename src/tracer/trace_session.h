@@ -155,6 +155,7 @@ class TraceSession {
   void AnswerProgram();
   void WatchSeccomp();
   void WatchTrapSignal();
+  void RetryDeferred();
   Status Install();
   Status Prepare();
   Status Record(std::span<const PatternChoice> patterns, bool is_first);
@@ -210,6 +211,8 @@ class TraceSession {
   ClockMeasurement clock_measurement_;
   tracedata::TraceClock clock_;
   std::chrono::steady_clock::time_point next_look_;
+  // When sites that threads are in the way of are tried again, and since when they are.
+  std::chrono::steady_clock::time_point next_try_, tried_since_;
   std::chrono::steady_clock::time_point traps_watched_;
   TraceSummary summary_;
   bool finished_ = false;
