@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -241,6 +242,8 @@ Result<uint64_t> ToggleAll(TraceSession& session, const Options& options) {
 int Toggle(const Options& options, Executor& executor) {
   EndFile end_file(options);
   const pid_t pid = StartProgram(options);
+  // What toggles is not to wait for its turn among the program's threads, where that is allowed.
+  (void)setpriority(PRIO_PROCESS, 0, -20);
   std::this_thread::sleep_for(kBeforeAttach);
   tracer::TraceOptions wanted = WantedOf(options);
   wanted.pid = static_cast<uint32_t>(pid);
