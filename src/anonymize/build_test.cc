@@ -343,6 +343,25 @@ TEST(Remap, PseudonymsAreOneForOneAndWereNotMapped) {
   }
 }
 
+// Where next to no pages are left for them, one in sixteen would be, by chance.
+TEST(Remap, NoPageOutsideMappingsIsItsOwnPseudonym) {
+  constexpr uint64_t kFirst = 0x2fff0000, kPages = 16;
+  Recording in({SomeEvent(0)});
+  in.Map(kPid, 0x8000, kPage, 0, "/bin/prog");  // which shows how large a page is
+  in.Map(kPid, 0x20000000, kFirst - 0x20000000, 0, "/bin/huge");
+  for (uint64_t i = 1; i <= kPages / 2; ++i) in.SampleAt(kPid, kFirst + i * kPage);
+  const auto bytes = in.Finish({{static_cast<uint32_t>(perfdata::Feature::kArch),
+                                 perfdata::EncodeString("armv7l", Endian::kLittle)}});
+  for (int key = 0; key < 20; ++key) {
+    const std::string secret = "a secret of 20 bytes, no. " + std::to_string(key);
+    const Read out(fake::AnonymizedBytes(bytes, {}, *Key::FromSecret(AsBytes(secret))));
+    for (uint64_t i = 1; i <= kPages / 2; ++i) {
+      EXPECT_NE(out.samples[i - 1].ip, kFirst + i * kPage);
+      EXPECT_GE(out.samples[i - 1].ip, kFirst);
+    }
+  }
+}
+
 // Five levels of page tables.
 TEST(Remap, AProcessMayHaveMoreThan47Bits) {
   Recording in({SomeEvent(0)});
@@ -397,15 +416,17 @@ TEST(Remap, A32BitTaskStaysBelow4G) {
 TEST(Remap, ABpfProgramMovesWithTheSymbolThatRegistersIt) {
   Recording in({SomeEvent(0)});
   const uint64_t addr = 0xffffffffc0345678;
-  in.Add(RecordType::kKsymbol, perfdata::Ksymbol{addr, 0x100, 1, 0, "bpf_prog_1"});
+  in.Add(RecordType::kKsymbol, perfdata::Ksymbol{addr, 0x3000, 1, 0, "bpf_prog_1"});
   in.SampleAt(kPid, addr + 0x10, 1);
-  in.Add(RecordType::kKsymbol, perfdata::Ksymbol{addr, 0x100, 1, 1, "bpf_prog_1"});
+  in.SampleAt(kPid, addr + 0x2010, 1);
+  in.Add(RecordType::kKsymbol, perfdata::Ksymbol{addr, 0x3000, 1, 1, "bpf_prog_1"});
   const Read out = fake::Anonymized(in.Finish());
   const auto symbols = out.All<perfdata::Ksymbol>();
   ASSERT_EQ(symbols.size(), 2);
   EXPECT_NE(symbols[0].addr, addr);
   EXPECT_EQ(symbols[1].addr, symbols[0].addr);
   EXPECT_EQ(out.samples[0].ip, symbols[0].addr + 0x10);
+  EXPECT_EQ(out.samples[1].ip, symbols[0].addr + 0x2010);  // the pages stay together
 }
 
 TEST(Remap, GuestsAreMachinesOfTheirOwn) {
@@ -553,7 +574,7 @@ TEST(Remap, SignaturesAndTagsAreStripped) {
   constexpr uint64_t kKernel = 0xffff800008000000;
   Recording in({SomeEvent(perfdata::kSampleCallchain | perfdata::kSampleAddr)});
   in.Map(kPid, kText, 0x20000, 0, "/bin/prog");
-  in.Map(kPid, kHeap, kPage, kHeap, "[heap]", perfdata::kMiscMmapData | 2);
+  in.Map(kPid, kHeap, 64 * kPage, kHeap, "[heap]", perfdata::kMiscMmapData | 2);
   in.MapKernel(kKernel, 0x1000000, kKernel, "[kernel.kallsyms]_text");
   std::vector<uint8_t> words(32);
   uint8_t* word = words.data();
@@ -568,13 +589,16 @@ TEST(Remap, SignaturesAndTagsAreStripped) {
   sample.addr = (kHeap + 8) | kTag;
   sample.callchain = perfdata::U64Array(words, Endian::kLittle);
   in.AddSample(sample);
+  sample.addr = kHeap + 8;
+  in.AddSample(sample);
   const Read out =
       fake::Anonymized(in.Finish({{static_cast<uint32_t>(perfdata::Feature::kArch),
                                    perfdata::EncodeString("aarch64", Endian::kLittle)}}));
   const auto maps = out.All<Mmap2>();
   const perfdata::Sample& moved = out.samples.at(0);
   EXPECT_EQ(moved.ip, maps[0].addr + 4);
-  EXPECT_EQ(moved.addr, maps[1].addr + 8);
+  EXPECT_EQ(moved.addr, out.samples.at(1).addr);  // the page is the same of those that are permuted
+  EXPECT_EQ(moved.addr % kPage, 8);
   EXPECT_EQ(moved.callchain[1], out.All<Mmap>()[0].addr + 0x10);
   EXPECT_EQ(moved.callchain[3], maps[0].addr + 0x20);
 }

@@ -157,5 +157,25 @@ TEST_P(CleanSamplesTest, AnEntryOfAChainIsFoundWhereverTheChainGoesOnAsTheLastOn
   }
 }
 
+// It is in a mapping of OUT, and was in another of IN.
+TEST_P(CleanSamplesTest, AnAddressThatWasOneIsNotCleanWhereSomethingElseLiesNow) {
+  perfdata::Record record{static_cast<uint32_t>(RecordType::kMmap2), 2, {}, {}};
+  record.body =
+      perfdata::Mmap2{kPid, kPid, kMapped << 1, kSize, 0, 8, 1, 98, 7, {}, 5, 2, "/lib/other.so"};
+  in_.Add(record, 0);
+  std::get<perfdata::Mmap2>(record.body).addr = kMapped;
+  out_.Add(record, 0);
+  originals_ = OriginalValues(in_, {});
+  places_ = AllowedPlaces(out_, {});
+  CleanSamples clean(originals_, places_, GetParam());
+  Bytes bytes(16);
+  for (const auto& [address, is_clean] : {std::pair(kMovedTo + 5, true), {kMapped + 5, false}}) {
+    StoreUnaligned(bytes.data(), kMovedTo + 4, GetParam());
+    StoreUnaligned(bytes.data() + 8, address, GetParam());
+    EXPECT_FALSE(clean.IsOutside(address));
+    EXPECT_EQ(clean.IsCleanChain(perfdata::U64Array(bytes, GetParam()), kPid), is_clean);
+  }
+}
+
 }  // namespace
 }  // namespace stackreel::anonymize

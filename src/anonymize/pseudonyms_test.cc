@@ -163,6 +163,15 @@ TEST_F(PseudonymsTest, FunctionsOfTheKernelsAreHiddenAtSymbolsOnly) {
   EXPECT_EQ(Text(Sensitivity::kSymbol, "ftrace_trampoline", Level::kSymbols), "ftrace_trampoline");
 }
 
+// A list of functions has the module before them.
+TEST_F(PseudonymsTest, FunctionsOfPublicModulesKeepTheirNames) {
+  Pseudonyms names = Make(Level::kSymbols);
+  names.Text(Sensitivity::kPath, "/usr/lib/x86_64-linux-gnu/libc.so.6");
+  EXPECT_EQ(names.Text(Sensitivity::kFunction, "malloc"), "malloc");
+  names.Text(Sensitivity::kPath, "/opt/acme/bin/server");
+  EXPECT_THAT(names.Text(Sensitivity::kFunction, "malloc"), MatchesRegex("f_[g-z]+"));
+}
+
 TEST_F(PseudonymsTest, CgroupsKeepTheirTree) {
   const auto cgroup = [&](const std::string& path) { return Text(Sensitivity::kCgroupPath, path); };
   EXPECT_EQ(cgroup("/"), "/");

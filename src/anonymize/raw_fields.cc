@@ -18,8 +18,8 @@ std::vector<uint8_t> TracingDataOf(const perfdata::Features& features) {
 
 bool IsNumber(const TraceField& field) {
   const bool is_size = field.size == 1 || field.size == 2 || field.size == 4 || field.size == 8;
-  return is_size && field.place == TraceField::Place::kHere && !field.is_array && !field.is_text &&
-         !field.is_pointer;
+  // A text is an array.
+  return is_size && field.place == TraceField::Place::kHere && !field.is_array && !field.is_pointer;
 }
 
 }  // namespace

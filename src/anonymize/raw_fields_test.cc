@@ -30,7 +30,8 @@ constexpr std::string_view kFormat =
     "\tfield:unsigned long args[2];\toffset:24;\tsize:16;\tsigned:0;\n"
     "\tfield:unsigned long number;\toffset:40;\tsize:8;\tsigned:0;\n"
     "\tfield:__data_loc char[] name;\toffset:48;\tsize:4;\tsigned:0;\n"
-    "\tfield:u32 low;\toffset:52;\tsize:4;\tsigned:0;\n\n"
+    "\tfield:u32 low;\toffset:52;\tsize:4;\tsigned:0;\n"
+    "\tfield:char tag[4];\toffset:56;\tsize:4;\tsigned:0;\n\n"
     "print fmt: \"%d\", REC->common_pid\n";
 
 Bytes TracingDataBytes(Endian endian, std::string_view format = kFormat) {

@@ -134,6 +134,17 @@ TEST(Transform, DeferredChainsMoveWithTheProcessOfTheirTrailer) {
   EXPECT_THAT(chains[0].ips, ElementsAre(perfdata::kContextUser, out.All<Mmap2>()[0].addr + 3, 0));
 }
 
+// The header of such a record may name any mode: that the chain is the user's says its marker only.
+TEST(Transform, DeferredChainsAreTheUsersWhateverTheirHeaderSays) {
+  constexpr uint16_t kKernelMode = 1;
+  Recording in = Mapped({SomeEvent(0)});
+  in.Add(RecordType::kCallchainDeferred, perfdata::CallchainDeferred{7, {kText + 3}}, kKernelMode,
+         kPid);
+  const Read out = fake::Anonymized(in.Finish());
+  EXPECT_THAT(out.All<perfdata::CallchainDeferred>()[0].ips,
+              ElementsAre(out.All<Mmap2>()[0].addr + 3));
+}
+
 // They hold no address, and without them the chains of an arm64 recording cannot be read again.
 TEST(Transform, MasksOfPointerAuthenticationStay) {
   for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
@@ -309,7 +320,11 @@ TEST(Transform, PayloadRecordsAndUnknownOnesGo) {
   in.Add(RecordType::kAuxtraceInfo, perfdata::AuxtraceInfo{1, 0, {5, 6, 7}});
   in.SampleAt(kPid, kText);
   Report report;
-  const Read out = fake::Anonymized(in.Finish({{40, {1, 2, 3}}}), {}, &report);
+  const perfdata::AuxtraceIndex index{{{0x5000, 0x100}}};  // where AUXTRACE records were
+  const Read out = fake::Anonymized(in.Finish({{40, {1, 2, 3}},
+                                               {static_cast<uint32_t>(perfdata::Feature::kAuxtrace),
+                                                perfdata::EncodeFeature(index, Endian::kLittle)}}),
+                                    {}, &report);
   EXPECT_THAT(out.samples, SizeIs(1));
   EXPECT_THAT(out.All<perfdata::TextPoke>(), IsEmpty());
   EXPECT_THAT(out.All<perfdata::Opaque>(), IsEmpty());
@@ -317,10 +332,11 @@ TEST(Transform, PayloadRecordsAndUnknownOnesGo) {
   EXPECT_FALSE(out.reader->features().raw.contains(40));
   std::vector<std::pair<std::string, std::string>> dropped;
   for (const auto& [name, count] : report.dropped()) dropped.push_back(name);
-  EXPECT_THAT(dropped, testing::UnorderedElementsAre(std::pair("AUXTRACE_INFO", "payload"),
-                                                     std::pair("TEXT_POKE", "payload"),
-                                                     std::pair("TYPE_300", "unknown"),
-                                                     std::pair("feature FEATURE_40", "payload")));
+  EXPECT_THAT(dropped, testing::UnorderedElementsAre(
+                           std::pair("AUXTRACE_INFO", "payload"), std::pair("TEXT_POKE", "payload"),
+                           std::pair("TYPE_300", "unknown"),
+                           std::pair("feature AUXTRACE", "index of payload"),
+                           std::pair("feature FEATURE_40", "payload")));
 }
 
 // Every kind of record there is passes, or is dropped for a reason; nothing fails.

@@ -33,6 +33,24 @@ TEST_P(VerifyBytesEach, HexInTextsIsFound) {
   EXPECT_FALSE(of("mem:0x345678901234:rw"));
 }
 
+TEST_P(VerifyBytesEach, TheNumberOfAPageIsFoundAmongBytes) {
+  constexpr uint64_t kPage = 4096;
+  const auto is_found = [&](uint64_t number) {
+    Bytes id(20, 0x77);
+    StoreUnaligned(id.data() + 5, number, endian());
+    const std::vector<perfdata::HeaderBuildId> ids = {{-1, BuildId(id), "/bin/prog"}};
+    Leak leak;
+    leak.features[static_cast<uint32_t>(Feature::kBuildId)] =
+        *perfdata::EncodeBuildIds(ids, {0}, endian());
+    return TextOf(Of(leak)).contains("the number of a page of");
+  };
+  for (const uint64_t number : {Places().text / kPage, Places().kernel / kPage + 7}) {
+    EXPECT_TRUE(is_found(number));
+    EXPECT_TRUE(is_found(std::byteswap(number)));
+  }
+  EXPECT_FALSE(is_found(Places().text / kPage + 0x400));
+}
+
 TEST_P(VerifyBytesEach, WhatAMappingMovedByIsFound) {
   for (const uint64_t move : {kMoved.text - Places().text, Places().text - kMoved.text,
                               kMoved.kernel - Places().kernel}) {
