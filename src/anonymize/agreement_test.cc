@@ -207,6 +207,20 @@ TEST_P(Agreement, FarBehindTheKernelsImage) {
   ExpectAgreement(in.Finish());
 }
 
+// Damage: the offset in a file is an address.
+TEST_P(Agreement, OffsetsInFilesThatAreAddresses) {
+  constexpr uint64_t kLib = 0x78e429400000;
+  Recording in({SomeEvent(perfdata::kSampleCallchain)}, options());
+  in.Map(kPid, kText, 0x4000, kLib + 0x12990, "/bin/prog");
+  in.Map(kPid, kLib, 0x30000, 0, "/lib64/ld-2.23.so");
+  in.Map(kPid, kText + 0x8000, 0x4000, kLib - 0x3000, "/bin/prog");
+  for (const uint64_t address :
+       {kText + 0x123, kText + 0x3123, kText + 0x8321, kText + 0xb321, kLib + 0x12990}) {
+    in.SampleAt(kPid, address);
+  }
+  ExpectAgreement(in.Finish());
+}
+
 // Damage: a module as large as all memory lies over the kernel, one begins where no kernel is.
 TEST_P(Agreement, ModulesOfTheKernelThatCannotBe) {
   constexpr uint64_t kKernel = 0xffffffffb4200000;

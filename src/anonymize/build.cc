@@ -8,6 +8,7 @@
 
 #include "base/interval_map.h"
 #include "base/pointer_code.h"
+#include "session/limits.h"
 
 namespace stackreel::anonymize {
 namespace {
@@ -312,8 +313,9 @@ MovedMapping Remap::Mapping(SpaceId space, const MappingRecord& mapping) {
   const Segment* const segment = Find(space, mapping.addr);
   const uint64_t addr =
       segment != nullptr ? mapping.addr + segment->delta : Code(space, mapping.addr);
-  const bool has_address = kind == MappingKind::kAnonymous && mapping.pgoff != 0;
-  return {addr, mapping.len, has_address ? addr : mapping.pgoff};
+  if (kind == MappingKind::kAnonymous && mapping.pgoff != 0) return {addr, mapping.len, addr};
+  const bool is_offset = mapping.pgoff < session::kCodeOffsetEnd || !IsOriginal(mapping.pgoff);
+  return {addr, mapping.len, is_offset ? mapping.pgoff : Anywhere(mapping.pgoff)};
 }
 
 bool Remap::IsOriginal(uint64_t value) const {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <variant>
 
+#include "session/limits.h"
 #include "session/module.h"
 
 namespace stackreel::anonymize {

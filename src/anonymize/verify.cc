@@ -18,6 +18,7 @@
 #include "perfdata/feature_layout.h"
 #include "perfdata/pac_mask.h"
 #include "perfdata/sorter.h"
+#include "session/limits.h"
 
 namespace stackreel::anonymize {
 namespace {
@@ -267,8 +268,9 @@ void MappingCheck::Pair(const SeenMapping& was, const SeenMapping& is) {
     Add(FindingKind::kDifference, is, "len", fmt::format("{:#x}, in IN {:#x}", is.len, was.len));
   }
   const bool is_offset = !was.anonymous && !was.kernel_image && is.pgoff == was.pgoff;
-  const bool good =
-      is.pgoff == 0 || is_offset || ((was.anonymous || was.kernel) && places_.Has(is.pgoff));
+  const bool may_be_address =
+      was.anonymous || was.kernel || was.pgoff >= session::kCodeOffsetEnd;  // of no code
+  const bool good = is.pgoff == 0 || is_offset || (may_be_address && places_.Has(is.pgoff));
   if (!good) {
     Add(FindingKind::kAddressOutside, is, "pgoff",
         fmt::format("{:#x}, which is neither an offset nor in a mapping", is.pgoff));

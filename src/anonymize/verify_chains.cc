@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "perfdata/context_marker.h"
+#include "session/limits.h"
 
 namespace stackreel::anonymize {
 namespace {
@@ -69,8 +70,10 @@ ComparedFrame FrameAt(const session::Module* module, std::string_view name, uint
     }
     return {name, address - start, ""};
   }
-  const bool has_file = module->key.kind == session::ModuleKind::kFile ||
-                        module->key.kind == session::ModuleKind::kVdso;
+  // What is no offset may be an address.
+  const bool has_file = (module->key.kind == session::ModuleKind::kFile ||
+                         module->key.kind == session::ModuleKind::kVdso) &&
+                        file_offset < session::kCodeOffsetEnd;
   return {name, has_file ? file_offset : in_page, ""};
 }
 

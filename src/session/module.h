@@ -17,14 +17,6 @@ namespace stackreel::session {
 
 using ModuleId = uint32_t;
 inline constexpr ModuleId kNoModule = UINT32_MAX;
-// No module of a kernel is as large: all of them lie in less, on every architecture.
-inline constexpr uint64_t kMostKernelModuleBytes = uint64_t{4} << 30;
-// How far a kernel that starts there may reach, with its modules. Recordings often say that it
-// reaches to the end of memory.
-constexpr uint64_t MostKernelBytes(uint64_t start) {
-  constexpr uint64_t k4GB = uint64_t{4} << 30, k256MB = uint64_t{256} << 20;
-  return start < k4GB ? k256MB : k4GB;
-}
 
 // The name under which a recording has the code of an agent of ours (`trace`) in its process:
 // memory that has no file, and no symbols but this.

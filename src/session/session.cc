@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "perfdata/pac_mask.h"
 #include "session/build_id_index.h"
+#include "session/limits.h"
 #include "session/pointer_mask.h"
 
 namespace stackreel::session {
