@@ -204,6 +204,38 @@ TEST(ChainCheck, PagesAreLookedUpOnce) {
   EXPECT_EQ(check.lookups(), 3);  // 10,000 bytes
 }
 
+// Of pages that share a place in the table, the one that was looked up may be of an older space.
+TEST(ChainCheck, APageOfAnOlderSpaceIsNotTakenForOneOfThis) {
+  constexpr int kTimes = 2100;  // the table has 2048 places
+  Half in(kFrom), out(kTo);
+  for (Half* half : {&in, &out}) half->Map(kPid, 0, kSize, 0, "/lib/a.so");
+  for (int i = 0; i < kTimes; ++i) {
+    in.Map(kPid, 0, kSize, 0, i % 2 == 0 ? "/lib/b.so" : "/lib/c.so");
+  }
+  const Bytes in_bytes = in.recording.Finish(), out_bytes = out.recording.Finish();
+  MemorySource in_source(in_bytes), out_source(out_bytes);
+  const auto in_reader = *perfdata::Reader::Open(in_source);
+  const auto out_reader = *perfdata::Reader::Open(out_source);
+  ChainCheck check(*in_reader, *out_reader, Level::kAddresses);
+  const auto sampled = [](uint64_t base) {
+    ChainedSample sample;
+    sample.mode = perfdata::CpuMode::kUser;
+    sample.pid = sample.tid = kPid;
+    sample.ip = base + 0x123;
+    return sample;
+  };
+  perfdata::RawRecord raw;
+  while (*out_reader->Next(raw)) check.ApplyOut({raw, 0, 0});
+  int maps = 0;
+  while (*in_reader->Next(raw)) {
+    if (raw.record_type() != RecordType::kMmap2) continue;
+    check.ApplyIn({raw, 0, 0});
+    const bool is_same = maps++ == 0;
+    EXPECT_EQ(!check.Difference(sampled(kFrom), sampled(kTo)), is_same) << maps;
+  }
+  EXPECT_EQ(maps, kTimes + 1);
+}
+
 // What chains end with as the last ones did is passed over, as long as the same lies there, and
 // only behind the first frame of its mode.
 class ChainTailCheck : public testing::Test {
@@ -248,6 +280,34 @@ TEST_F(ChainTailCheck, TheFirstFrameIsNoReturnAddress) {
                 Sample(half, {kUser, kSize});
               }),
               ElementsAre(HasSubstr("frame 0 is nowhere+0x0, in IN /lib/b.so+0x0")));
+}
+
+TEST_F(ChainTailCheck, WhatWasTheFirstFrameIsLookedAtAsAReturnAddress) {
+  EXPECT_THAT(DifferencesOf([](Half& half, bool is_out) {
+                half.Map(kPid, 0, kSize, 0, "/lib/a.so");
+                half.Map(kPid, kSize - 0x1000, 0x1000, 0, is_out ? "/lib/d.so" : "/lib/c.so");
+                half.Map(kPid, kSize, kSize, 0, "/lib/b.so");
+                Sample(half, {kSize});
+                Sample(half, {0x10, kSize});
+              }),
+              ElementsAre(HasSubstr("frame 1 is /lib/d.so+0x1000, in IN /lib/c.so+0x1000")));
+}
+
+TEST_F(ChainTailCheck, WhatIsMappedSinceInOneOfTheTwoIsSeen) {
+  constexpr uint64_t kUser = perfdata::kContextUser;
+  constexpr uint32_t kOther = 11;
+  const auto found = [](bool in_maps) {
+    return DifferencesOf([in_maps](Half& half, bool is_out) {
+      half.Map(kPid, 0, kSize, 0, "/lib/a.so");
+      Sample(half, {kUser, 0x10, 0x1020, 0x1030});
+      half.Map(is_out != in_maps ? kPid : kOther, 0x1000, 0x1000, 0, "/lib/c.so");
+      Sample(half, {kUser, 0x10, 0x1020, 0x1030});
+    });
+  };
+  EXPECT_THAT(found(true),
+              ElementsAre(HasSubstr("frame 1 is /lib/a.so+0x1020, in IN /lib/c.so+0x20")));
+  EXPECT_THAT(found(false),
+              ElementsAre(HasSubstr("frame 1 is /lib/c.so+0x20, in IN /lib/a.so+0x1020")));
 }
 
 TEST_F(ChainTailCheck, WhatIsMappedSinceIsSeen) {

@@ -40,5 +40,25 @@ TEST_P(VerifyTextEach, TextsOfTheLevelAreFound) {
   EXPECT_TRUE(Of(leak, leak, options).clean());
 }
 
+// The name of a module that is not public is found wherever it stands, also where IN had another.
+TEST_P(VerifyTextEach, NamesOfModulesAreFoundInOtherFields) {
+  const auto with = [](uint64_t addr, const std::string& module, const std::string& comm) {
+    return Leak{.more = [=](Recording& r) {
+      r.Map(kPid, addr, 0x4000, 0, module);
+      r.Add(RecordType::kComm, perfdata::Comm{kPid, kPid, comm});
+    }};
+  };
+  const Leak in = with(0x7e0000000000, "/opt/x/acmeserver", "worker");
+  VerifyOptions options;
+  options.level = Level::kSymbols;
+  const auto is_found = [&](const std::string& comm) {
+    const Verdict verdict = Of(with(0x345600000000, "/opt/x/m_hkvmzqtwrp", comm), in, options);
+    return TextOf(verdict).contains("COMM  ") && TextOf(verdict).contains("\"acmeserver\"");
+  };
+  EXPECT_TRUE(is_found("acmeserver"));
+  EXPECT_TRUE(is_found("a/acmeserver"));
+  EXPECT_FALSE(is_found("c_hkvmzqtwrp"));
+}
+
 }  // namespace
 }  // namespace stackreel::anonymize
