@@ -18,6 +18,7 @@ namespace {
 
 using tracedata::EventKind;
 using tracedata::LossReason;
+using tracedata::PoolHeader;
 
 #define OUT_OF_LINE __attribute__((noinline, noclone))
 
@@ -35,15 +36,8 @@ int SumOf(int n) { return n * (n - 1) / 2 * 3 + n; }
 
 uint64_t Lost(InProcessAgent& agent, LossReason reason) {
   const auto i = static_cast<uint8_t>(reason);
-  uint64_t lost = agent.control().lost[i];
-  for (uint32_t n = 0; n < agent.control().slots_used; ++n) lost += agent.slot(n).lost[i];
-  for (uint32_t n = 0; n < agent.pool().chunks; ++n) {
-    std::vector<Event> events;
-    agent.Decode(n, events);
-    for (const Event& event : events) {
-      if (event.kind == EventKind::kLost && event.function == i) lost += event.third;
-    }
-  }
+  uint64_t lost = 0;
+  for (const PoolHeader::Losses& row : agent.pool().losses) lost += row.calls[i];
   return lost;
 }
 uint64_t Recorded(InProcessAgent& agent, uint32_t function) {

@@ -8,6 +8,7 @@
 #include "analyze/function_match.h"
 #include "symbolize/symbol_table.h"
 #include "symbolize/symbol_version.h"
+#include "tracedata/loss_reason.h"
 
 namespace stackreel::analyze {
 
@@ -86,6 +87,9 @@ TraceCalls::TraceCalls(tracedata::TraceSource& source, const CallSelection& sele
   }
   std::ranges::sort(starts);
   if (!starts.empty()) first_ticks_ = starts.front().first;
+  for (const tracedata::TraceLoss& loss : source.tables().losses) {
+    if (tracedata::LossReasonOf(loss.reason)) counters.Add("trace.lost_calls", loss.calls);
+  }
   for (const auto& [ticks, row] : starts) {
     const bool wanted =
         selection.tids.empty() ||

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tracedata/loss_reason.h"
+
 namespace stackreel::analyze {
 
 using profile::StackId;
@@ -115,6 +117,11 @@ Result<CallLosses> CountLosses(tracedata::TraceSource& source) {
       }
     }
   }
+  for (const tracedata::TraceLoss& loss : source.tables().losses) {
+    if (const auto reason = tracedata::LossReasonOf(loss.reason)) {
+      losses.calls.at(static_cast<size_t>(*reason)) += loss.calls;
+    }
+  }
   return losses;
 }
 
@@ -126,6 +133,7 @@ std::string LossText(const tracedata::TraceSource& source, const Counters& count
     text += fmt::format("in {} places it is not known how many calls are missing\n", ranges);
   }
   for (const tracedata::TraceLoss& loss : source.tables().losses) {
+    if (tracedata::LossReasonOf(loss.reason)) continue;  // among the calls above
     text += fmt::format("process {}: {}", loss.pid, loss.reason);
     text += loss.calls == 0 ? "\n" : fmt::format(": {} calls\n", loss.calls);
   }

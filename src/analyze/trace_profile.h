@@ -14,10 +14,10 @@ namespace stackreel::analyze {
 // function itself, its count the calls of it. The event is named "time".
 Result<profile::Profile> MakeTraceProfile(TraceCalls& calls);
 
-// Calls that events say were not recorded.
+// Calls that are known not to have been recorded.
 struct CallLosses {
-  std::array<uint64_t, tracedata::kLossReasons> calls = {};  // by LossReason
-  uint64_t places = 0;                                       // where it is not known how many
+  tracedata::LostCalls calls = {};
+  uint64_t places = 0;  // where it is not known how many
 };
 // Reads all calls for it.
 Result<CallLosses> CountLosses(tracedata::TraceSource& source);

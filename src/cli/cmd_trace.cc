@@ -416,8 +416,8 @@ bool TraceCommand::ReportSamples(const GlobalOptions& global) const {
 int TraceCommand::Report(const TraceSummary& summary, const GlobalOptions& global) const {
   const bool goes_on = summary.end == TraceEnd::kDuration || summary.end == TraceEnd::kSignal ||
                        summary.end == TraceEnd::kRequest;
-  uint64_t lost = summary.lost_without_slot + summary.collected.unwritten;
-  for (const uint64_t calls : summary.collected.lost) lost += calls;
+  uint64_t lost = summary.collected.unwritten;
+  for (const uint64_t calls : summary.lost) lost += calls;
   if (!global.quiet) {
     Print(stderr, "stackreel: {} of {} in {}, {} lost; {} bytes in {}\n",
           Plural(summary.collected.calls, "call"), Plural(summary.patched.patched, "function"),

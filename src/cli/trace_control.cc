@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "os/proc.h"
+#include "tracedata/loss_reason.h"
 
 namespace stackreel::cli {
 
@@ -16,10 +17,6 @@ namespace {
 
 using tracedata::ControlAnswer;
 using tracedata::ControlRequest;
-
-constexpr std::array<const char*, tracedata::kLossReasons> kLossNames = {
-    "made by a signal handler in the agent", "calls nested too deep", "too many threads",
-    "no free chunk"};
 
 void DescribeFilters(const tracer::TraceSession& session, ControlAnswer& answer) {
   const tracer::CallFilters& filters = session.filters();
@@ -78,8 +75,9 @@ ControlAnswer DescribeStatus(tracer::TraceSession& session) {
   answer.Add("recorded", "calls", collected.calls);
   answer.Add("recorded", "threads", collected.threads);
   answer.Add("recorded", "bytes", collected.bytes);
-  for (size_t i = 0; i < kLossNames.size(); ++i) {
-    if (collected.lost[i] != 0) answer.Add("lost", kLossNames[i], collected.lost[i]);
+  const tracedata::LostCalls lost = session.lost();
+  for (uint32_t i = 0; i < lost.size(); ++i) {
+    if (lost[i] != 0) answer.Add("lost", std::string(tracedata::LossReasonText(i)), lost[i]);
   }
   if (collected.unwritten != 0) answer.Add("lost", "could not be written", collected.unwritten);
   return answer;

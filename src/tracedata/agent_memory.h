@@ -22,7 +22,7 @@
 namespace stackreel::tracedata {
 
 inline constexpr uint64_t kAgentMagic = 0x31746e6761727473;  // "stragnt1"
-inline constexpr uint32_t kAgentVersion = 12;
+inline constexpr uint32_t kAgentVersion = 13;
 
 inline constexpr uint64_t kAgentCodeSize = 64 << 10;
 
@@ -123,10 +123,9 @@ struct AgentControl {
   uint64_t slots = 0;
   uint64_t journal = 0;  // patch::EncodeSites, where somebody else finds the sites
   uint64_t journal_size = 0;
-  std::atomic<uint32_t> slot_lock = 0;            // held while a slot is taken or given back
-  uint32_t slots_used = 0;                        // slots below this number have been in use
-  std::atomic<uint64_t> lost[kLossReasons] = {};  // of threads without a slot
-  std::atomic<uint64_t> trap_table = 0;           // address of a TrapTable; 0: none
+  std::atomic<uint32_t> slot_lock = 0;   // held while a slot is taken or given back
+  uint32_t slots_used = 0;               // slots below this number have been in use
+  std::atomic<uint64_t> trap_table = 0;  // address of a TrapTable; 0: none
   // What the program wants done about SIGTRAP, as the kernel's sigaction has it.
   uint64_t program_trap_handler = 0;
   uint64_t program_trap_flags = 0;
@@ -165,7 +164,7 @@ struct AgentControl {
   // 1: the program is about to block SIGTRAP, or to set a handler for it.
   std::atomic<uint32_t> traps_unsafe = 0;
   uint32_t reserved_word = 0;
-  uint64_t reserved[14] = {};
+  uint64_t reserved[18] = {};
 };
 inline constexpr uint64_t kControlSize = 4096;
 // What a system call that the tracer has a held process make points to.
@@ -214,6 +213,8 @@ inline constexpr uint32_t kChunkSize = 64 << 10;  // bytes of words
 inline constexpr uint32_t kChunkWordBits = 14;
 static_assert(kChunkSize == sizeof(uint32_t) << kChunkWordBits);
 
+inline constexpr uint32_t kLossRows = 32;
+
 struct PoolHeader {
   uint64_t magic = kAgentMagic;
   uint32_t version = kAgentVersion;
@@ -231,9 +232,15 @@ struct PoolHeader {
   std::atomic<uint32_t> seen = 0;
   std::atomic<uint32_t> answered = 0;  // a futex, shared
   uint32_t reserved[20] = {};
+  // Every lost call, whether a kLost tells of it or not: what outlives the process. Threads share
+  // the rows out between them, so that they do not wait for each other's cache line.
+  struct alignas(64) Losses {
+    std::atomic<uint64_t> calls[kLossReasons] = {};
+  };
+  Losses losses[kLossRows] = {};
   // ChunkHeader × chunks, then at the next page the chunks.
 };
-static_assert(sizeof(PoolHeader) == 128);
+static_assert(sizeof(PoolHeader) == 128 + kLossRows * 64);
 
 constexpr uint64_t RoundUpToPage(uint64_t size) { return (size + 4095) & ~uint64_t{4095}; }
 constexpr uint64_t ChunkHeaderOffset(uint32_t chunk) {

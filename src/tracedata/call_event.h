@@ -1,6 +1,7 @@
 // The events of traced functions: what an agent writes into its memory and a trace file keeps.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 namespace stackreel::tracedata {
@@ -52,6 +53,7 @@ enum class LossReason : uint8_t {
   kNoSpace,      // no free chunk: whoever empties them is behind (--on-full=drop), or gone
 };
 inline constexpr uint8_t kLossReasons = 4;
+using LostCalls = std::array<uint64_t, kLossReasons>;  // how many, by LossReason
 
 inline constexpr uint32_t kFunctionBits = 28;
 inline constexpr uint32_t kMaxFunction = (uint32_t{1} << kFunctionBits) - 1;

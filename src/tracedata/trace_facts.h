@@ -159,7 +159,8 @@ struct FilterChange {
   friend bool operator==(const FilterChange&, const FilterChange&) = default;
 };
 
-// Calls that were not recorded, beyond what events tell of.
+// Calls that were not recorded, beyond what events tell of: by LossReasonText, as at the end of a
+// program there may be no chunk for a kLost, or otherwise.
 struct TraceLoss {
   uint32_t pid = 0;
   std::string reason = {};

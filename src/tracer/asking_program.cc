@@ -94,6 +94,7 @@ Status TraceSession::CloseProgram() {
   Status taken = collector_->TakeOwned({}, /*all=*/false);
   agent_->pool().Drop();
   collected_before_ += collector_->counts();
+  lost_before_ = lost();
   next_thread_ = collector_->next_thread();
   collector_.reset();
   TRY(std::move(stopped));

@@ -24,9 +24,9 @@ namespace stackreel::tracer {
 struct CollectedCounts {
   uint64_t chunks = 0;
   uint64_t bytes = 0;
-  uint64_t calls = 0;    // ends of calls, of whatever kind
-  uint64_t entries = 0;  // of calls that were open at the end of a chunk
-  std::array<uint64_t, tracedata::kLossReasons> lost = {};
+  uint64_t calls = 0;              // ends of calls, of whatever kind
+  uint64_t entries = 0;            // of calls that were open at the end of a chunk
+  tracedata::LostCalls lost = {};  // as events tell of them
   uint64_t unwritten = 0;  // calls that were recorded, but could not be written to the trace
   uint64_t threads = 0;
 

@@ -89,7 +89,16 @@ ByteView Pool::words(uint32_t i) const {
   return {memory_ + tracedata::ChunkOffset(chunks_, i), tracedata::kChunkSize};
 }
 
+tracedata::LostCalls Pool::Lost() const {
+  tracedata::LostCalls lost = {};
+  for (const PoolHeader::Losses& row : header().losses) {
+    for (size_t reason = 0; reason < lost.size(); ++reason) lost[reason] += row.calls[reason];
+  }
+  return lost;
+}
+
 void Pool::Drop() {
+  static_assert(sizeof(PoolHeader) <= 4096);
   const uint64_t kept = tracedata::RoundUpToPage(1);
   (void)fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(kept),
                   static_cast<off_t>(tracedata::PoolSize(chunks_) - kept));

@@ -35,6 +35,8 @@ class Pool {
   [[nodiscard]] uint32_t chunks() const { return chunks_; }
   [[nodiscard]] tracedata::ChunkHeader& chunk(uint32_t i) const;
   [[nodiscard]] ByteView words(uint32_t i) const;
+  // Calls that were not recorded, of all processes that use it, whatever has become of them.
+  [[nodiscard]] tracedata::LostCalls Lost() const;
   // Gives all but the header's page back to the system: for when nobody records any more.
   void Drop();
   // Waits until a chunk becomes full or `asked` is not the header's any more, or for

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "os/proc.h"
+#include "tracedata/loss_reason.h"
 #include "tracer/forked_children.h"
 #include "tracer/harmful_filters.h"
 #include "tracer/trace_clock.h"
@@ -403,11 +404,6 @@ Result<TraceSummary> TraceSession::Finish(TraceEnd end) {
   if (options_.companion != nullptr) options_.companion->End(/*discard=*/false);
   UntoldCalls open;
   if (end != TraceEnd::kProgramEnded && end != TraceEnd::kExecuted) {
-    const auto lost = target_->ReadObject<std::array<uint64_t, tracedata::kLossReasons>>(
-        agent_->place().control() + offsetof(AgentControl, lost));
-    if (lost) {
-      for (const uint64_t calls : *lost) summary_.lost_without_slot += calls;
-    }
     if (Status left = Leave(open); !left) {
       // It may end while it is being left.
       if (left.error().kind != ErrorKind::kNotFound) return Fail(std::move(left.error()));
@@ -423,6 +419,7 @@ Result<TraceSummary> TraceSession::Finish(TraceEnd end) {
   if (values_ != nullptr) summary_.without_values = values_->without();
   NoteUnmatched();
   summary_.collected = collected();
+  summary_.lost = lost();
   NoteUnwritten();
   summary_.longest_hold = target_->longest_hold();
   summary_.holds = target_->holds();
@@ -434,6 +431,14 @@ Result<TraceSummary> TraceSession::Finish(TraceEnd end) {
   }
   summary_.bytes = output_->bytes();
   return std::move(summary_);
+}
+
+tracedata::LostCalls TraceSession::lost() const {
+  tracedata::LostCalls lost = lost_before_;
+  if (collector_ == nullptr) return lost;
+  const tracedata::LostCalls here = agent_->pool().Lost();
+  for (size_t reason = 0; reason < lost.size(); ++reason) lost[reason] += here[reason];
+  return lost;
 }
 
 // Which patterns were for nothing, in whatever program.
@@ -467,10 +472,12 @@ Status TraceSession::WriteLastFacts() {
     TRY(output_->Add(tracedata::TraceLoss{
         .pid = target_->pid(), .reason = "could not be written", .calls = calls}));
   }
-  if (summary_.lost_without_slot != 0) {
+  for (uint32_t reason = 0; reason < tracedata::kLossReasons; ++reason) {
+    const uint64_t told = summary_.collected.lost[reason];
+    if (summary_.lost[reason] <= told) continue;
     TRY(output_->Add(tracedata::TraceLoss{.pid = target_->pid(),
-                                          .reason = "more threads than there is room for",
-                                          .calls = summary_.lost_without_slot}));
+                                          .reason = std::string(tracedata::LossReasonText(reason)),
+                                          .calls = summary_.lost[reason] - told}));
   }
   if (summary_.end == TraceEnd::kProgramEnded) {
     const std::optional<int> status = child_ ? child_->wait_status() : std::nullopt;

@@ -80,8 +80,8 @@ struct TraceSummary {
   std::map<std::string, size_t> without_values;
   bool texts_unread = false;  // the program has a filter of system calls
   CollectedCounts collected;
-  Status write_error;  // the first; what came behind it is incomplete
-  uint64_t lost_without_slot = 0;
+  Status write_error;              // the first; what came behind it is incomplete
+  tracedata::LostCalls lost = {};  // not recorded
   uint64_t bytes = 0;
   TraceEnd end = TraceEnd::kProgramEnded;
   std::optional<int> exit_code;  // of a command
@@ -137,6 +137,8 @@ class TraceSession {
   // Patched sites that somebody else has written to since.
   [[nodiscard]] size_t CountForeign() const;
   [[nodiscard]] SiteCounts CountSites() const { return functions_->Count(); }
+  // Calls that were not recorded up to now.
+  [[nodiscard]] tracedata::LostCalls lost() const;
   [[nodiscard]] CollectedCounts collected() const {
     CollectedCounts counts = collected_before_;
     if (collector_ != nullptr) counts += collector_->counts();
@@ -188,7 +190,9 @@ class TraceSession {
 
   TraceOptions options_;
   Executor* executor_ = nullptr;
-  CollectedCounts collected_before_;  // of programs that were executed since
+  // Of programs that were executed since:
+  CollectedCounts collected_before_;
+  tracedata::LostCalls lost_before_ = {};
   uint32_t next_thread_ = 0;
   // The process is held while all is prepared: else it might be another program before that is
   // done.

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "tracedata/loss_reason.h"
 #include "views/trace_text_pieces.h"
 #include "views/value_text.h"
 
@@ -135,7 +136,7 @@ void Replay::PutLoss(const CallStep& step) {
     text_ += step.lost == 1 ? " call" : " calls";
   }
   text_ += " lost: ";
-  text_ += LossReasonText(step.function);
+  text_ += tracedata::LossReasonText(step.function);
   text_ += " */\n";
 }
 

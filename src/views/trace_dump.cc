@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "tracedata/loss_reason.h"
 #include "views/json_text.h"
 #include "views/trace_text_pieces.h"
 #include "views/value_text.h"
@@ -144,10 +145,11 @@ std::vector<std::pair<std::string, uint64_t>> LossesOf(const TraceTables& tables
   std::vector<std::pair<std::string, uint64_t>> all;
   for (uint32_t reason = 0; reason < losses.calls.size(); ++reason) {
     if (losses.calls[reason] == 0) continue;
-    all.emplace_back(LossReasonText(reason), losses.calls[reason]);
+    all.emplace_back(tracedata::LossReasonText(reason), losses.calls[reason]);
   }
   if (losses.places != 0) all.emplace_back(fmt::format("in {} places", losses.places), 0);
   for (const auto& loss : tables.losses) {
+    if (tracedata::LossReasonOf(loss.reason)) continue;  // counted above
     all.emplace_back(fmt::format("of process {}: {}", loss.pid, loss.reason), loss.calls);
   }
   return all;
@@ -224,7 +226,7 @@ Status TraceDumpText(TraceCalls& calls, ByteSink& sink) {
     if (step.kind == EventKind::kLost) {
       AppendNumber(text, step.lost);
       text += ' ';
-      text += LossReasonText(step.function);
+      text += tracedata::LossReasonText(step.function);
     } else {
       text += calls.names().NameOf(step.function);
       if (values.Has(step)) {
@@ -257,7 +259,7 @@ Status TraceDumpJson(TraceCalls& calls, ByteSink& sink) {
       text += ",\"calls\":";
       AppendNumber(text, step.lost);
       text += ",\"reason\":";
-      AppendJsonString(text, LossReasonText(step.function));
+      AppendJsonString(text, tracedata::LossReasonText(step.function));
     } else {
       text += ",\"function\":";
       AppendJsonString(text, calls.names().NameOf(step.function));

@@ -6,8 +6,6 @@
 
 namespace stackreel::views {
 
-using tracedata::LossReason;
-
 namespace {
 
 constexpr std::string_view kSpaces = "                                ";
@@ -61,20 +59,6 @@ void AppendSeconds(std::string& out, uint64_t nanoseconds, size_t width) {
   AppendNumber(out, nanoseconds / 1'000'000'000, width > kFraction ? width - kFraction : 0);
   out += '.';
   AppendNumber(out, nanoseconds % 1'000'000'000, kFraction - 1, '0');
-}
-
-std::string_view LossReasonText(uint32_t reason) {
-  switch (static_cast<LossReason>(reason)) {
-    case LossReason::kInterrupted:
-      return "made by a signal handler while another call was recorded";
-    case LossReason::kTooDeep:
-      return "too many calls inside each other";
-    case LossReason::kNoThread:
-      return "too many threads";
-    case LossReason::kNoSpace:
-      return "no space to record them";
-  }
-  return "for an unknown reason";
 }
 
 }  // namespace stackreel::views

@@ -39,6 +39,5 @@ void AppendNumber(std::string& out, uint64_t value, size_t width = 0, char fill 
 void AppendDuration(std::string& out, uint64_t nanoseconds);
 // "13097.046535343", seconds and nanoseconds, in `width` columns.
 void AppendSeconds(std::string& out, uint64_t nanoseconds, size_t width = 0);
-std::string_view LossReasonText(uint32_t reason);
 
 }  // namespace stackreel::views

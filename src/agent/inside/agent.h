@@ -54,7 +54,14 @@ inline uint64_t EndOfCalls(const ThreadSlot& slot) {
   return reinterpret_cast<uint64_t>(slot.calls + tracedata::kOpenCalls);
 }
 inline uint32_t FunctionOf(const OpenCall& call) { return call.function & tracedata::kMaxFunction; }
+// Counts a lost call where the tracer finds it whatever becomes of this process. `row`: any number,
+// best one of the thread.
+inline void CountForAll(LossReason reason, uint64_t row) {
+  Pool().losses[row % tracedata::kLossRows].calls[static_cast<uint8_t>(reason)].fetch_add(
+      1, std::memory_order_relaxed);
+}
 inline void Count(ThreadSlot& slot, LossReason reason) {
+  CountForAll(reason, slot.tid);
   // One instruction, so that a signal handler cannot come in between.
   __atomic_fetch_add(&slot.lost[static_cast<uint8_t>(reason)], 1, __ATOMIC_RELAXED);
 }

@@ -123,7 +123,7 @@ extern "C" uint64_t agent_enter_slowly(uint64_t place, uint64_t function, uint64
                                        uint64_t framed, const SavedRegisters* registers) {
   ThreadSlot* slot = FindOrTakeSlot();
   if (slot == nullptr) {
-    agent_control.lost[static_cast<uint8_t>(LossReason::kNoThread)].fetch_add(1);
+    CountForAll(LossReason::kNoThread, place >> 16);
     return 0;
   }
   if (!Seize(*slot, place, AddressOf(__builtin_frame_address(0)))) {

@@ -5,8 +5,8 @@
 #define CONTROL_RECORDING 24
 #define CONTROL_TID_OFFSET 20
 #define CONTROL_MIN_DURATION 32
-#define CONTROL_ACTIONS 192
-#define CONTROL_TRACING_OFF 200
+#define CONTROL_ACTIONS 160
+#define CONTROL_TRACING_OFF 168
 
 // DirectoryEntry
 #define ENTRY_SIZE 16
@@ -58,4 +58,4 @@
 // From the return point to where it has called leave.
 #define STUB_LEFT 11
 
-#define AGENT_VERSION 12
+#define AGENT_VERSION 13

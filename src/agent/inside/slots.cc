@@ -63,7 +63,6 @@ void BecomeChild(const Self& self) {
   ++agent_control.fork_generation;
   agent_control.slot_lock.store(0, std::memory_order_relaxed);
   agent_control.gave_up_at.store(0, std::memory_order_relaxed);
-  for (auto& lost : agent_control.lost) lost.store(0, std::memory_order_relaxed);
   for (uint32_t i = 0; i < agent_control.slots_used; ++i) {
     ThreadSlot& slot = agent_slots[i];
     ForgetChunk(slot);
@@ -121,10 +120,7 @@ void Retire(ThreadSlot& slot) {
   slot.no_chunk_at = tracedata::kNoMoreChunks;
   ParkBelow(slot, kHighestPlace, now);
   FinishStream(slot, now);
-  for (uint32_t i = 0; i < tracedata::kLossReasons; ++i) {
-    agent_control.lost[i].fetch_add(slot.lost[i], std::memory_order_relaxed);
-    slot.lost[i] = 0;
-  }
+  for (uint32_t& lost : slot.lost) lost = 0;  // PoolHeader::losses has them
 }
 
 void Begin(ThreadSlot& slot, const Self& self) {
