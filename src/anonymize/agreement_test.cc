@@ -207,6 +207,27 @@ TEST_P(Agreement, FarBehindTheKernelsImage) {
   ExpectAgreement(in.Finish());
 }
 
+// Damage: a kernel ends before its own symbol, a guest's begins below.
+TEST_P(Agreement, KernelsThatCannotBe) {
+  constexpr uint64_t kKernel = 0xffffffff81000000;
+  for (const auto& [addr, len] : std::initializer_list<std::pair<uint64_t, uint64_t>>{
+           {0x1ffffff81000000, 0xfebfff}, {kKernel - 0x4000, 0x4000}, {kKernel, 0}}) {
+    Recording in({SomeEvent(0)}, options());
+    in.MapKernel(addr, len, kKernel, "[kernel.kallsyms]_text");
+    in.Add(
+        RecordType::kMmap,
+        perfdata::Mmap{UINT32_MAX, UINT32_MAX, addr, len, kKernel, "[guest.kernel.kallsyms]_text"},
+        4);
+    for (const uint16_t mode : {1, 4}) {
+      for (const uint64_t address : {addr + 0x123, kKernel + 0x71f2, uint64_t{4}, kKernel - 1}) {
+        in.SampleAt(kPid, address, mode);
+      }
+    }
+    SCOPED_TRACE(addr);
+    ExpectAgreement(in.Finish(ArchIs("x86_64", GetParam())));
+  }
+}
+
 // Damage: the offset in a file is an address.
 TEST_P(Agreement, OffsetsInFilesThatAreAddresses) {
   constexpr uint64_t kLib = 0x78e429400000;

@@ -305,8 +305,11 @@ MovedMapping Remap::Mapping(SpaceId space, const MappingRecord& mapping) {
     const uint64_t pgoff = kind == MappingKind::kKernel || IsOriginal(mapping.pgoff)
                                ? Code(space, mapping.pgoff)
                                : mapping.pgoff;
-    // Nothing is known: as before, it is all that is no module's.
-    if (extent.start >= extent.end) return {0, UINT64_MAX - collected_.page_size + 1, pgoff};
+    if (extent.start >= extent.end) {
+      // As before, it is nothing, or (nothing is known) all that is no module's.
+      const bool is_nothing = kind == MappingKind::kModule || mapping.pgoff != 0;
+      return {0, is_nothing ? 0 : UINT64_MAX - collected_.page_size + 1, pgoff};
+    }
     return {Code(space, extent.start), extent.end - extent.start, pgoff};
   }
   // A mapping at 0 moves as what lies in it does; the address 0 itself is none.

@@ -257,9 +257,11 @@ void Session::State::OnKernelMmap(Session& session, const MmapEvent& mmap, bool 
     key.path.resize(key.path.size() - rest.size());
     key.kind = guest ? ModuleKind::kGuestKernel : ModuleKind::kKernel;
   }
-  if (!is_kernel && mmap.len > kMostKernelModuleBytes) {
-    // Damaged: it would lie over all of the kernel.
-    counters.Add("session.bad_kernel_module");
+  // Damaged: a module would lie over all of the kernel, a kernel not where its own symbol is.
+  const bool is_bad = is_kernel ? mmap.pgoff != 0 && mmap.pgoff >= mmap.end().value
+                                : mmap.len > kMostKernelModuleBytes;
+  if (is_bad) {
+    counters.Add("session.bad_kernel_mapping");
     return;
   }
   key.build_id = mmap.build_id.empty() ? build_ids.Find(key.path) : mmap.build_id;

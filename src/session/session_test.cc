@@ -277,7 +277,14 @@ TEST_F(SessionTest, AModuleAsLargeAsTheKernelsHalfIsNone) {
       MakeMmap(UINT32_MAX, 0xffff800000000000, 0x7fffffffffff, 0x12ffffffff, "[ext4]", kKernel));
   EXPECT_EQ(Where(*session_.kernel_maps(), 0xffffffff81000010), "[kernel.kallsyms]");
   EXPECT_EQ(Where(*session_.kernel_maps(), 0xffff800000000010), "");
-  EXPECT_EQ(counters_.Get("session.bad_kernel_module"), 1);
+  EXPECT_EQ(counters_.Get("session.bad_kernel_mapping"), 1);
+}
+
+TEST_F(SessionTest, AKernelThatEndsBeforeItsSymbolIsNone) {
+  session_.Apply(MakeMmap(UINT32_MAX, 0x1ffffff81000000, 0x1000000, 0xffffffff81000000,
+                          "[kernel.kallsyms]_text", kKernel));
+  EXPECT_EQ(Where(*session_.kernel_maps(), 0x1ffffff81000010), "");
+  EXPECT_EQ(counters_.Get("session.bad_kernel_mapping"), 1);
 }
 
 TEST_F(SessionTest, GuestKernelIsApart) {
