@@ -19,11 +19,15 @@ std::vector<string_view> Split(string_view text, char separator) {
   return parts;
 }
 
-// "perf-12.map": the number is told apart by itself.
+// "perf-12.map", "jitted-12-3.so": the numbers are told apart by themselves.
 bool IsOfJit(string_view name) {
-  return (name.starts_with("perf-") && name.ends_with(".map")) ||
-         (name.starts_with("jit-") && name.ends_with(".dump")) ||
-         (name.starts_with("jitted-") && name.ends_with(".so"));
+  const auto is = [&](string_view before, string_view behind) {
+    return name.size() > before.size() + behind.size() && name.starts_with(before) &&
+           name.substr(before.size()).find_first_not_of("0123456789-") ==
+               name.size() - before.size() - behind.size() &&
+           name.ends_with(behind);
+  };
+  return is("perf-", ".map") || is("jit-", ".dump") || is("jitted-", ".so");
 }
 
 // "vmlinux-6.1.0-13-acme"; "vmlinux-6.1" is everybody's.
