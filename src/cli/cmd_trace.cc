@@ -343,6 +343,19 @@ TraceEnd TraceCommand::Await(tracer::TraceSession& session, const EndSignals& si
   }
 }
 
+// Of what was named, what is not here yet: or never, as of a name that is misspelt.
+void TellWhatIsAwaited(tracer::TraceSession& session) {
+  const std::vector<std::string> awaited = session.Awaited();
+  for (const std::string& pattern : awaited) {
+    Print(stderr, "stackreel: '{}' waits for its module, which is not loaded yet\n", pattern);
+  }
+  for (const std::string& pattern : session.Unmatched()) {
+    if (std::ranges::find(awaited, pattern) != awaited.end()) continue;
+    Print(stderr, "stackreel: '{}' names nothing in this program; later ones may have it\n",
+          pattern);
+  }
+}
+
 Result<int> TraceCommand::Run(const GlobalOptions& global) {
   TRY(Convert());
   TRY(ConvertSamples(global));
@@ -368,11 +381,7 @@ Result<int> TraceCommand::Run(const GlobalOptions& global) {
     Print(stderr, "stackreel: tracing {} of process {}; Ctrl-C ends it\n",
           Plural(begun.patched, "function"), (*session)->pid());
   }
-  if (!global.quiet) {
-    for (const std::string& pattern : (*session)->Awaited()) {
-      Print(stderr, "stackreel: '{}' waits for its module, which is not loaded yet\n", pattern);
-    }
-  }
+  if (!global.quiet) TellWhatIsAwaited(**session);
   const TraceEnd end = Await(**session, signals, control ? control->get() : nullptr);
   const auto summary = (*session)->Finish(end);
   if (leaving_.peer.valid()) {

@@ -417,7 +417,8 @@ Result<TraceSummary> TraceSession::Finish(TraceEnd end) {
   agent_->pool().Drop();
   summary_.sites = functions_->Count();
   if (values_ != nullptr) summary_.without_values = values_->without();
-  NoteUnmatched();
+  summary_.unmatched = Unmatched();
+  summary_.anything_patched = anything_patched_;
   summary_.collected = collected();
   summary_.lost = lost();
   NoteUnwritten();
@@ -441,16 +442,14 @@ tracedata::LostCalls TraceSession::lost() const {
   return lost;
 }
 
-// Which patterns were for nothing, in whatever program.
-void TraceSession::NoteUnmatched() {
+std::vector<std::string> TraceSession::Unmatched() {
   NoteMatched();
+  std::vector<std::string> unmatched;
   for (const PatternChoice& choice : options_.patterns) {
     const std::string& text = choice.pattern.text();
-    if (choice.choice == Choice::kPatch && !matched_.contains(text)) {
-      summary_.unmatched.push_back(text);
-    }
+    if (choice.choice == Choice::kPatch && !matched_.contains(text)) unmatched.push_back(text);
   }
-  summary_.anything_patched = anything_patched_;
+  return unmatched;
 }
 
 // Beside what went wrong when the trace was written, how much is lost by it.

@@ -123,6 +123,8 @@ class TraceSession {
   [[nodiscard]] int asked_fd() const { return collector_ == nullptr ? -1 : collector_->asked_fd(); }
   // Patterns that wait for a module to be loaded.
   [[nodiscard]] std::vector<std::string> Awaited() const { return functions_->Awaited(); }
+  // Patterns that have matched nothing up to now.
+  [[nodiscard]] std::vector<std::string> Unmatched();
   Result<PatchCounts> Apply(std::span<const PatternChoice> patterns);
   // Puts these filters and triggers in force instead of those that were; which stay if these only
   // switch tracing (OnlySwitchTracing).
@@ -181,7 +183,6 @@ class TraceSession {
   void NoteMatched() {
     matched_.insert(functions_->matched().begin(), functions_->matched().end());
   }
-  void NoteUnmatched();
   void NoteUnwritten();
   Status WriteLastFacts();
 

@@ -155,6 +155,8 @@ def only_later(program, folder):
         check(f"stackreel: {calls} calls" in run.stderr, f"later: {pattern}: {run.stderr}")
         is_unmatched = f"'{pattern}' has matched nothing" in run.stderr
         check(is_unmatched == (calls == 0), f"later: {pattern} is told of as unmatched")
+        check(f"'{pattern}' names nothing in this program; later" in run.stderr.split("\n")[0],
+              f"later: {pattern} is told of at once")
 
 
 def in_use(program, folder):
