@@ -2,7 +2,6 @@
 // samples that have their chains written down.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -105,7 +104,8 @@ class ChainCheck {
   Counters ignored_;
   Side in_, out_;
   NamePairs modules_, symbols_;
-  std::array<Task, kTasks> tasks_;
+  // On the heap: these are tens of kilobytes, and what verifies is profiled too.
+  std::vector<Task> tasks_ = std::vector<Task>(kTasks);
   std::vector<SamePage> pages_ = std::vector<SamePage>(kPages);
   uint64_t lookups_ = 0;
 };
