@@ -24,10 +24,12 @@ using tracedata::ThreadSlot;
 
 // agent.lds says where. Hidden, or the compiler would look for them in a table.
 #pragma GCC visibility push(hidden)
+// NOLINTBEGIN(bugprone-dynamic-static-initializers): they are declared here, and not initialised.
 extern "C" AgentControl agent_control;
 extern "C" DirectoryEntry agent_directory[tracedata::kDirectoryEntries];
 extern "C" ThreadSlot agent_slots[tracedata::kThreadSlots];
 extern "C" std::atomic<uint32_t> agent_fork_mark;
+// NOLINTEND(bugprone-dynamic-static-initializers)
 #pragma GCC visibility pop
 
 inline PoolHeader& Pool() { return *reinterpret_cast<PoolHeader*>(agent_control.pool); }
