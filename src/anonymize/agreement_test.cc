@@ -228,6 +228,21 @@ TEST_P(Agreement, KernelsThatCannotBe) {
   }
 }
 
+// Damage: where the flags of a branch should be stands an address.
+TEST_P(Agreement, FlagsOfBranchesThatAreAddresses) {
+  constexpr uint64_t kLib = 0x78e429400000;
+  Recording in({SomeEvent(perfdata::kSampleBranchStack)}, options());
+  in.Map(kPid, kLib, 0x30000, 0, "/lib64/ld-2.23.so");
+  const Bytes branches = Words(
+      {kLib + 0x123, kLib + 0x456, 1, kLib + 0x789, kLib + 0x12990, kLib + 0xabc}, GetParam());
+  perfdata::Sample sample;
+  sample.pid = sample.tid = kPid;
+  sample.ip = kLib + 0x123;
+  sample.branches = perfdata::BranchArray(branches, GetParam());
+  in.AddSample(sample);
+  ExpectAgreement(in.Finish());
+}
+
 // Damage: the offset in a file is an address.
 TEST_P(Agreement, OffsetsInFilesThatAreAddresses) {
   constexpr uint64_t kLib = 0x78e429400000;

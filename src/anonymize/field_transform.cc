@@ -221,6 +221,12 @@ void FieldTransform::operator()(const FieldInfo& field, perfdata::BranchArray& b
     };
     StoreUnaligned(bytes.data() + 24 * i, moved(entry.from), endian_);
     StoreUnaligned(bytes.data() + 24 * i + 8, moved(entry.to), endian_);
+    // In a damaged sample an address can stand where flags should, which are smaller.
+    constexpr uint64_t kFlagsEnd = uint64_t{1} << 34;  // linux/perf_event.h, perf_branch_entry
+    uint8_t* const at = bytes.data() + 24 * i + 16;
+    const auto word = LoadUnaligned<uint64_t>(at, endian_);
+    if (entry.flags >= kFlagsEnd && remap_.IsOriginal(word))
+      StoreUnaligned(at, uint64_t{0}, endian_);
   }
   branches = perfdata::BranchArray(bytes, endian_);
   Tell(field, !branches.empty(), false);

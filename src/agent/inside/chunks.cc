@@ -113,7 +113,7 @@ bool TakeChunk(ThreadSlot& slot, uint64_t now) {
 }
 
 void Advance(ThreadSlot& slot, uint32_t words) {
-  slot.write += 4 * words;
+  slot.write += uint64_t{4} * words;
   auto* header = reinterpret_cast<ChunkHeader*>(slot.chunk);
   header->used.store(static_cast<uint32_t>(slot.write - slot.chunk_words),
                      std::memory_order_release);
@@ -219,7 +219,7 @@ bool Prepare(ThreadSlot& slot, uint64_t now) {
 
 // Where the values of an event of so many words stand.
 uint8_t* ValuesBehind(const ThreadSlot& slot, uint32_t words) {
-  return reinterpret_cast<uint8_t*>(slot.write + 4 * (words + 1));
+  return reinterpret_cast<uint8_t*>(slot.write + uint64_t{4} * (words + 1));
 }
 // Makes the event at the end one with values; they stand there already. The rest of its words is
 // written.
