@@ -80,8 +80,27 @@ std::optional<uint64_t> BiasOf(const elf::Image& image, const os::ProcMapping& m
   return std::nullopt;
 }
 
+// Whether a file is mapped from its first segment on where that puts it, as a loader does. Its code
+// may be mapped elsewhere besides, in part: V8 does that with its own.
+bool IsLoadedAt(uint64_t bias, const elf::Image& image, const FileIdentity& file,
+                const std::vector<os::ProcMapping>& maps) {
+  constexpr uint64_t kInPage = 4095;
+  const elf::Segment* first = nullptr;
+  for (const elf::Segment& segment : image.segments()) {
+    if (segment.type != PT_LOAD || segment.file_size == 0) continue;
+    if (first == nullptr || segment.vaddr < first->vaddr) first = &segment;
+  }
+  if (first == nullptr) return false;
+  const uint64_t begin = (first->vaddr + bias) & ~kInPage;
+  return std::ranges::any_of(maps, [&](const os::ProcMapping& mapping) {
+    return IdentityOf(mapping) == file && mapping.start <= begin && begin < mapping.end &&
+           mapping.offset + (begin - mapping.start) == (first->offset & ~kInPage);
+  });
+}
+
 // Sets what the file tells.
-void Place(TargetModule& module, const os::ProcMapping& code) {
+void Place(TargetModule& module, const os::ProcMapping& code,
+           const std::vector<os::ProcMapping>& maps) {
   const auto image = elf::Image::Parse(module.file->bytes());
   if (!image) {
     module.why_not = "it is not an ELF file";
@@ -94,6 +113,10 @@ void Place(TargetModule& module, const os::ProcMapping& code) {
   const auto bias = BiasOf(*image, code);
   if (!bias) {
     module.why_not = "its code is not mapped as its file says";
+    return;
+  }
+  if (!IsLoadedAt(*bias, *image, IdentityOf(code), maps)) {
+    module.why_not = "only some of its file is mapped there";
     return;
   }
   module.bias = *bias;
@@ -141,7 +164,7 @@ Result<std::vector<TargetModule>> ReadModules(uint32_t pid,
       module.version = VersionOf(path);
       if (auto file = os::MapFile(path)) {
         module.file = std::move(*file);
-        Place(module, mapping);
+        Place(module, mapping, maps);
       } else {
         module.why_not = file.error().ToString();
       }
