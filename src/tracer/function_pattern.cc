@@ -141,9 +141,11 @@ struct FunctionPattern::State {
   std::string name;                   // what stands before the @
   std::optional<std::string> module;  // and behind it
   std::unique_ptr<Regex> regex;       // else `name` is a glob
+  bool is_literal = false;            // one of nothing but itself
 
   [[nodiscard]] bool MatchesText(std::string_view symbol) const {
     if (symbol == name) return true;
+    if (is_literal) return false;
     return regex ? regex->Matches(symbol) : IsGlobMatch(name, symbol);
   }
 };
@@ -168,6 +170,7 @@ Result<FunctionPattern> FunctionPattern::Parse(std::string_view text) {
   if (IsRegularExpression(state->name)) {
     TRY_ASSIGN(state->regex, Regex::Compile(state->name));
   }
+  state->is_literal = !state->regex && state->name.find_first_of("*?[\\") == std::string::npos;
   return FunctionPattern(std::move(state));
 }
 
@@ -191,10 +194,11 @@ bool FunctionPattern::MatchesName(std::string_view symbol) const {
   if (symbol == state_->name) return true;  // version and all
   const std::string_view name = symbolize::WithoutVersion(symbol);
   const std::string plain = symbolize::Demangle(name, symbolize::NameStyle::kName);
+  if (plain == name) return state_->MatchesText(name);  // it is not mangled
   // Else '_*' would match all of C++, and 'Z' too.
   const bool asks_mangled = state_->name.starts_with("_Z") || state_->name.starts_with("^_Z");
-  if ((plain == name || asks_mangled) && state_->MatchesText(name)) return true;
-  if (plain != name && state_->MatchesText(plain)) return true;
+  if (asks_mangled && state_->MatchesText(name)) return true;
+  if (state_->MatchesText(plain)) return true;
   const std::string full = symbolize::Demangle(name, symbolize::NameStyle::kSignature);
   return full != plain && full != name && state_->MatchesText(full);
 }
