@@ -256,6 +256,45 @@ TEST(Levels, ADeviceThatKeepsItsNumberIsFound) {
   EXPECT_EQ(tried, 1);
 }
 
+// Passes all on, and has names of functions at the end.
+class NamingStep : public RecordStep {
+ public:
+  NamingStep(const RecordingHead& head, perfdata::TimedSink& next)
+      : events_(head.events), endian_(head.endian), next_(next) {}
+  Status OnTimedRecord(const perfdata::TimedRecord& record) override {
+    return next_.OnTimedRecord(record);
+  }
+  [[nodiscard]] std::vector<perfdata::Event> Events() const override { return events_; }
+  Status Finish() override { return {}; }
+  void CollectCounters(Counters& /*counters*/) const override {}
+  [[nodiscard]] std::map<uint32_t, Bytes> Features() const override {
+    const perfdata::FunctionNames names{
+        1, {{"/opt/x/acmeserver", {{0x10, 4, "acme_function"}}}}, {}};
+    return {{static_cast<uint32_t>(Feature::kStackreelFunctions),
+             perfdata::EncodeFeature(names, endian_)}};
+  }
+
+ private:
+  std::vector<perfdata::Event> events_;
+  Endian endian_;
+  perfdata::TimedSink& next_;
+};
+
+TEST(Levels, NamesThatAreAddedArePseudonymsToo) {
+  Recording in({SomeEvent(0)});
+  in.Map(kPid, kText, 0x1000, 0, "/opt/x/acmeserver");
+  in.SampleAt(kPid, kText + 0x10);
+  Options options = At(Level::kSymbols);
+  options.name_functions = [](const RecordingHead& head, perfdata::TimedSink& next) {
+    return std::make_unique<NamingStep>(head, next);
+  };
+  const Read out = fake::Anonymized(in.Finish(), options);
+  const auto& bytes =
+      out.reader->features().raw.at(static_cast<uint32_t>(Feature::kStackreelFunctions));
+  EXPECT_FALSE(AsText(bytes).contains("acme"));
+  EXPECT_TRUE(AsText(bytes).contains("f_"));
+}
+
 TEST(Levels, BuildIdsGoWithTheNamesOfTheirModules) {
   const BuildId open = *BuildId::FromHex("00112233"), closed = *BuildId::FromHex("44556677");
   const auto record = [&](Level level, const std::vector<std::string>& publics) {

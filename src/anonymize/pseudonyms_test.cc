@@ -127,6 +127,7 @@ TEST_F(PseudonymsTest, NumbersOfProcessesInPathsAreTheirNewOnes) {
   EXPECT_THAT(names.Path("/tmp/jitted-1234-17.so"), EndsWith("/jitted-" + pid + "-17.so"));
   EXPECT_THAT(names.Path("/proc/1234/root/usr/lib/libc.so.6"),
               "/proc/" + pid + "/root/usr/lib/libc.so.6");
+  EXPECT_THAT(names.Path("/proc/1234/fd/5"), StartsWith("/proc/" + pid + "/"));
   EXPECT_EQ(names.Path("[guest.kernel.kallsyms.1234]"), "[guest.kernel.kallsyms." + pid + "]");
   EXPECT_EQ(names.Path("[stack:1234]"), "[stack:" + pid + "]");
   EXPECT_THAT(names.Path("/tmp/perf-ann.map"), Not(HasSubstr("ann")));

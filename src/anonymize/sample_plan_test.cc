@@ -181,6 +181,8 @@ TEST(SamplePlan, LeavesWhatItDoesNotKnowThePlaceOf) {
     EXPECT_FALSE(makes(kPlannable | bit, kPlannable | bit)) << bit;
     EXPECT_FALSE(makes(kPlannable | bit, kPlannable)) << bit;
   }
+  // A number that goes: what follows it stands elsewhere then.
+  EXPECT_FALSE(makes(kPlannable | perfdata::kSamplePhysAddr, kPlannable));
   // Both ids: they may differ.
   const uint64_t twice = kPlannable | perfdata::kSampleIdentifier;
   EXPECT_FALSE(makes(twice, twice));

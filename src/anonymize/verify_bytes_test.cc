@@ -289,6 +289,31 @@ TEST(VerifyBytes, SmallNumbersAreCounts) {
   EXPECT_EQ(found(0x123456701234, "0000000000401234"), 1);
 }
 
+// Half of all numbers are addresses there: in bytes and texts only where a mapping began is one.
+TEST(VerifyBytes, In32BitsTheStartOfAMappingIsFoundInTextsAndBytes) {
+  constexpr uint32_t kStart = 0x40001000;
+  const auto make = [](uint64_t addr, const std::string& word, uint32_t in_id) {
+    Recording out({SomeEvent(0)});
+    out.Map(kPid, addr, 0x4000, 0, "/bin/prog");
+    Bytes id(20, 0x77);
+    StoreUnaligned(id.data() + 5, in_id, Endian::kLittle);
+    const std::vector<perfdata::HeaderBuildId> ids = {{-1, BuildId(id), "/bin/prog"}};
+    return out.Finish(
+        {{static_cast<uint32_t>(Feature::kArch), perfdata::EncodeString("armv7l", Endian::kLittle)},
+         {static_cast<uint32_t>(Feature::kCmdline),
+          perfdata::EncodeStringList({word}, Endian::kLittle)},
+         {static_cast<uint32_t>(Feature::kBuildId),
+          *perfdata::EncodeBuildIds(ids, {0}, Endian::kLittle)}});
+  };
+  const auto found = [&](const std::string& word, uint32_t in_id) {
+    return VerifyBytes(make(kStart, "", 0x77), make(0x60001000, word, in_id))->found;
+  };
+  EXPECT_EQ(found("bp:40001000", 0x77), 1);
+  EXPECT_EQ(found("bp:40001010", 0x77), 0);
+  EXPECT_EQ(found("", kStart), 1);
+  EXPECT_EQ(found("", kStart + 0x10), 0);
+}
+
 // Of machines of 32 bits: of many mappings some stay by chance, and all do if nothing moves them.
 TEST(VerifyBytes, In32BitsSomeMappingsStayByChance) {
   const auto make = [](uint64_t moved, uint64_t stays, uint64_t pgoff) {

@@ -82,6 +82,34 @@ TEST_P(VerifyOutEach, PayloadOfSamplesIsFound) {
   EXPECT_TRUE(of(perfdata::kSampleAux, [&](auto& s) { s.aux = ByteView(bytes).first(8); }, "aux"));
 }
 
+// Whatever else it says, of the registers and bytes that it asks for there are none.
+TEST_P(VerifyOutEach, AnAttrThatAsksForPayloadIsFound) {
+  using perfdata::Attr;
+  const auto asks = [&](const std::function<void(Attr&)>& set, std::string_view field) {
+    const Leak leak = {.event = [&](perfdata::Event& event) { set(event.attr); }};
+    const bool is_file = std::get<1>(GetParam()) == Container::kFile;
+    return Has(Of(leak, leak), FindingKind::kEventConfig, is_file ? "attr" : "HEADER_ATTR", field);
+  };
+  EXPECT_TRUE(asks([](Attr& attr) { attr.sample_regs_user = 1; }, "sample_regs_user"));
+  EXPECT_TRUE(asks([](Attr& attr) { attr.sample_regs_intr = 1; }, "sample_regs_intr"));
+  EXPECT_TRUE(asks([](Attr& attr) { attr.sample_stack_user = 8; }, "sample_stack_user"));
+  EXPECT_TRUE(asks([](Attr& attr) { attr.aux_sample_size = 8; }, "aux_sample_size"));
+}
+
+TEST_P(VerifyOutEach, BytesBehindARecordAreFound) {
+  constexpr uint64_t kExtra = 16;
+  ByteWriter auxtrace(endian());
+  auxtrace.U32(static_cast<uint32_t>(RecordType::kAuxtrace));
+  auxtrace.U16(0);
+  auxtrace.U16(48);
+  auxtrace.U64(kExtra);
+  for (int i = 0; i < 4; ++i) auxtrace.U64(0);  // offset, reference, idx, tid, cpu, reserved
+  auxtrace.U64(0x1122334455667788);
+  auxtrace.U64(0x1122334455667788);
+  const Leak leak = {.more = [&](Recording& r) { r.AddBytes(auxtrace.view()); }};
+  EXPECT_TRUE(Has(Of(leak, leak), FindingKind::kPayload, "AUXTRACE", ""));
+}
+
 TEST_P(VerifyOutEach, PayloadOfRecordsIsFound) {
   const auto of = [&](RecordType type, auto body, std::string_view record, std::string_view field) {
     const Leak leak = {.more = [&](Recording& r) { r.Add(type, body, 1); }};

@@ -135,6 +135,15 @@ TEST_P(VerifyEachTest, OtherSamplesAreFound) {
 TEST_P(VerifyEachTest, OtherMappingsAndRecordsAreFound) {
   const Leak map = {.more = [](Recording& r) { r.Map(kPid, kMoved.text + 0x9000, 1, 0, "/x"); }};
   EXPECT_TRUE(Has(Of(map), FindingKind::kDifference, "MMAP", ""));
+  const auto mapped = [](uint64_t addr, uint64_t len, uint64_t pgoff) {
+    return Leak{.more = [=](Recording& r) { r.Map(kPid, addr, len, pgoff, "//anon"); }};
+  };
+  constexpr uint64_t kWas = 0x7e0000000000, kIs = 0x345600000000;
+  const Leak in = mapped(kWas, 0x4000, kWas);
+  EXPECT_TRUE(Of(mapped(kIs, 0x4000, kIs), in).clean());
+  EXPECT_TRUE(Has(Of(mapped(kIs, 0x5000, kIs), in), FindingKind::kDifference, "MMAP", "len"));
+  EXPECT_TRUE(Has(Of(mapped(kIs, 0x4000, 0x777700000000), in), FindingKind::kAddressOutside, "MMAP",
+                  "pgoff"));
   const Leak comm = {.more = [](Recording& r) { r.Exec(kPid); }};
   EXPECT_TRUE(Has(Of(comm), FindingKind::kDifference, "COMM", ""));
   EXPECT_TRUE(Of(comm, comm).clean());

@@ -72,6 +72,8 @@ void DenyList::AddRecord(const perfdata::Record& record) {
     AddPath(mmap2->filename);
   } else if (const auto* cgroup = std::get_if<perfdata::Cgroup>(&record.body)) {
     AddCgroup(cgroup->path);
+  } else if (const auto* id = std::get_if<perfdata::HeaderBuildId>(&record.body)) {
+    AddHomeOf(id->filename);  // of a pipe; a file has them as a feature
   }
 }
 
