@@ -30,6 +30,16 @@ Tokenizer::Header Tokenizer::LoadHeader(const uint8_t* bytes) const {
           LoadUnaligned<uint16_t>(bytes + 6, endian_)};
 }
 
+// Reading is bound by memory: each record is little to do, and its pages are new to the processor,
+// which does not look ahead across pages. Of what is far ahead as much is asked for as is read
+// here, so that all of it is once; of long records, whose stacks are hardly looked at, the next
+// header. The addresses may lie behind the data: a prefetch of what is not there does nothing.
+void Tokenizer::PrefetchBehind(const uint8_t* record, size_t size) {
+  constexpr size_t kLine = 64, kAhead = 2048, kLong = 1024;
+  if (size > kLong) return __builtin_prefetch(record + size);
+  for (size_t i = 0; i < size; i += kLine) __builtin_prefetch(record + kAhead + i);
+}
+
 void Tokenizer::Note(std::string message, uint64_t offset) {
   end_.complete = false;
   if (end_.damage) return;
@@ -147,6 +157,7 @@ Result<bool> Tokenizer::NextOuter(RawRecord& record, bool& again) {
     return false;
   }
   const Header header = LoadHeader(stream_.view().data());
+  PrefetchBehind(stream_.view().data(), header.size);
   if (header.type > kMaxType) {
     TRY_ASSIGN(again, PassOverDamage(fmt::format("what follows is no record: type {:#x}, size {}",
                                                  header.type, header.size),

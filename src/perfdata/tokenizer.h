@@ -37,6 +37,7 @@ class Tokenizer {
     uint16_t size;
   };
   [[nodiscard]] Header LoadHeader(const uint8_t* bytes) const;
+  static void PrefetchBehind(const uint8_t* record, size_t size);
   Result<bool> NextOuter(RawRecord& record, bool& again);
   Result<bool> NextInner(RawRecord& record);
   Result<bool> TakeExtra(const Header& header, uint64_t at, RawRecord& record, bool& again);
