@@ -228,6 +228,23 @@ TEST_P(Agreement, KernelsThatCannotBe) {
   }
 }
 
+// Two kernels, of which one may tell of itself from lower down, and a module that was loaded twice.
+TEST_P(Agreement, SeveralKernels) {
+  constexpr uint64_t kFirst = 0xffffffffb4200000, kSecond = 0xffffffff81000000;
+  for (const uint64_t below : {kSecond, uint64_t{0}}) {
+    Recording in({SomeEvent(0)}, options());
+    in.MapKernel(kFirst, 0xbfb0000, kFirst, "[kernel.kallsyms]_text");
+    in.MapKernel(below, kSecond + 0x1000000 - below, kSecond + 0x100, "[kernel.kallsyms]_stext");
+    in.MapKernel(0xffffffffc0200000, 0x4000, 0, "[ext4]");
+    in.MapKernel(0xffffffffc0300000, 0x4000, 0, "[ext4]");
+    for (const uint64_t address : {kFirst + 0x71f2, kSecond + 0x123, kSecond + 0x100,
+                                   uint64_t{0xffffffffc0200123}, uint64_t{0xffffffffc0300456}}) {
+      in.SampleAt(kPid, address, 1);
+    }
+    ExpectAgreement(in.Finish(ArchIs("x86_64", GetParam())));
+  }
+}
+
 // Damage: where the flags of a branch should be stands an address.
 TEST_P(Agreement, FlagsOfBranchesThatAreAddresses) {
   constexpr uint64_t kLib = 0x78e429400000;

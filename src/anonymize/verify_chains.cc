@@ -58,21 +58,25 @@ ComparedFrame FrameAt(const session::Module* module, std::string_view name, uint
                       uint64_t file_offset) {
   const uint64_t in_page = address & kInPage;
   if (module == nullptr) return {"", in_page, ""};
-  if (module->is_kernel()) {
-    const uint64_t reference = module->reference_address;
-    const uint64_t start = reference != 0 ? reference : module->kernel_start.value;
+  if (module->is_kernel() && module->key.kind != session::ModuleKind::kKernelModule) {
+    // Of several kernels, each has a start of its own. Old perf told of one from lower down.
+    constexpr uint64_t kImageAlignment = uint64_t{2} << 20, kUpperHalf = uint64_t{1} << 63;
+    const uint64_t symbol = module->reference_address;
+    uint64_t start = address - file_offset;
+    if (start == 0 || (start < kUpperHalf && symbol >= kUpperHalf)) {
+      start = symbol & ~(kImageAlignment - 1);
+    }
     if (start == 0) return {name, in_page, ""};
-    // A kernel that is said to reach to the end of memory does not: of what lies there it is not
-    // known what it is.
-    const bool is_module = module->key.kind == session::ModuleKind::kKernelModule;
-    if (!is_module && address > start && address - start >= session::MostKernelBytes(start)) {
+    // One that is said to reach to the end of memory does not: of what lies there it is not known
+    // what it is.
+    if (address > start && address - start >= session::MostKernelBytes(start)) {
       return {"", in_page, ""};
     }
     return {name, address - start, ""};
   }
   // What is no offset may be an address.
   const bool has_file = (module->key.kind == session::ModuleKind::kFile ||
-                         module->key.kind == session::ModuleKind::kVdso) &&
+                         module->key.kind == session::ModuleKind::kVdso || module->is_kernel()) &&
                         file_offset < session::kCodeOffsetEnd;
   return {name, has_file ? file_offset : in_page, ""};
 }

@@ -112,7 +112,7 @@ class ChainCheck {
 
 // The frame of an address in a module (null: in none) of this name, as both recordings must have
 // it. The offset counts in the file, where `file_offset` is the mapping's; of a kernel from its
-// symbol or start on; elsewhere in the page.
+// start on; elsewhere in the page.
 ComparedFrame FrameAt(const session::Module* module, std::string_view name, uint64_t address,
                       uint64_t file_offset);
 
