@@ -211,7 +211,12 @@ TEST_P(Agreement, FarBehindTheKernelsImage) {
 TEST_P(Agreement, KernelsThatCannotBe) {
   constexpr uint64_t kKernel = 0xffffffff81000000;
   for (const auto& [addr, len] : std::initializer_list<std::pair<uint64_t, uint64_t>>{
-           {0x1ffffff81000000, 0xfebfff}, {kKernel - 0x4000, 0x4000}, {kKernel, 0}}) {
+           {0x1ffffff81000000, 0xfebfff},
+           {kKernel - 0x4000, 0x4000},
+           {kKernel, 0},
+           {kKernel + 0x4000, 0x4000},
+           {0xfffffffff1000000, 0x4000},
+           {kKernel - (uint64_t{8} << 30), UINT64_MAX}}) {
     Recording in({SomeEvent(0)}, options());
     in.MapKernel(addr, len, kKernel, "[kernel.kallsyms]_text");
     in.Add(

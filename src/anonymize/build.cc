@@ -310,7 +310,11 @@ MovedMapping Remap::Mapping(SpaceId space, const MappingRecord& mapping) {
       const bool is_nothing = kind == MappingKind::kModule || mapping.pgoff != 0;
       return {0, is_nothing ? 0 : UINT64_MAX - collected_.page_size + 1, pgoff};
     }
-    return {Code(space, extent.start), extent.end - extent.start, pgoff};
+    const uint64_t start = Code(space, extent.start);
+    // A symbol of a kernel that does not lie in it is none.
+    const bool is_outside = kind == MappingKind::kKernel && mapping.pgoff != 0 &&
+                            (mapping.pgoff < extent.start || mapping.pgoff >= extent.end);
+    return {start, extent.end - extent.start, is_outside ? start : pgoff};
   }
   // A mapping at 0 moves as what lies in it does; the address 0 itself is none.
   const Segment* const segment = Find(space, mapping.addr);

@@ -208,6 +208,7 @@ KernelExtent ExtentOfKernel(MappingKind kind, uint64_t addr, uint64_t len, uint6
     return addr == 0 || len > session::kMostKernelModuleBytes ? KernelExtent{}
                                                               : KernelExtent{addr, end};
   }
+  if (pgoff != 0 && pgoff >= addr + std::min(len, UINT64_MAX - addr)) return {};
   uint64_t start = addr;
   const bool starts_below = width.is_64_bit ? (addr & kKernelBit) == 0 : addr == 0;
   if (starts_below) start = pgoff & ~(kImageAlignment - 1);
