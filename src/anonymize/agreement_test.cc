@@ -233,6 +233,19 @@ TEST_P(Agreement, KernelsThatCannotBe) {
   }
 }
 
+// A kernel of 64 bits that is asked for the name of one of 32, and a name that is damaged.
+TEST_P(Agreement, WideAddressesOfAMachineThatIsNamedNarrow) {
+  constexpr uint64_t kKernel = 0xffffffff81000000;
+  for (const char* arch : {"i686", "armv7l", "prefdata.bad"}) {
+    Recording in({SomeEvent(0)}, options());
+    in.MapKernel(kKernel, 0x1000000, kKernel, "[kernel.kallsyms]_stext");
+    in.Map(kPid, 0x401000, 0x1000, 0x1000, "/bin/prog");
+    in.SampleAt(kPid, 0x401215);
+    in.SampleAt(kPid, kKernel + 0x312, 1);
+    ExpectAgreement(in.Finish(ArchIs(arch, GetParam())));
+  }
+}
+
 // Two kernels, of which one may tell of itself from lower down, and a module that was loaded twice.
 TEST_P(Agreement, SeveralKernels) {
   constexpr uint64_t kFirst = 0xffffffffb4200000, kSecond = 0xffffffff81000000;

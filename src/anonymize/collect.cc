@@ -41,9 +41,9 @@ class SourceFromStart : public FileSource {
   uint64_t at_ = 0;
 };
 
-// A machine's name says how wide it is; where there is none, addresses do.
-std::optional<bool> Is64Bit(std::string_view arch) {
-  if (arch.empty()) return std::nullopt;
+// Whether a machine's name says so. Others say nothing: a kernel of 64 bits calls itself i686 for
+// who asks it to (personality(2)), and a name may be damaged.
+bool IsNamed64Bit(std::string_view arch) {
   return arch.find("64") != std::string_view::npos || arch == "s390x" || arch == "alpha";
 }
 
@@ -137,8 +137,8 @@ void Collector::OnMapping(const MappingRecord& mapping) {
 }
 
 void Collector::MeasureWidth() {
-  out_.width.is_64_bit =
-      Is64Bit(out_.features.arch).value_or(has_wide_address_ || !has_narrow_address_);
+  out_.width.is_64_bit = IsNamed64Bit(out_.features.arch) || has_wide_address_ ||
+                         (out_.features.arch.empty() && !has_narrow_address_);
   out_.width.has_signatures = out_.features.arch == "aarch64";
   const auto bits = static_cast<unsigned>(std::bit_width(user_end_ - 1));
   if (!out_.width.is_64_bit) {

@@ -100,9 +100,7 @@ void SeenMappings::Add(const perfdata::Record& record, uint64_t file_offset) {
 }
 
 bool SeenMappings::Is64Bit(const std::string& arch) const {
-  if (!arch.empty()) {
-    return arch.find("64") != std::string::npos || arch == "s390x" || arch == "alpha";
-  }
+  if (arch.find("64") != std::string::npos || arch == "s390x" || arch == "alpha") return true;
   bool wide = false, narrow = false;
   for (const SeenMapping& mapping : all_) {
     if (mapping.unregistered) continue;
@@ -110,7 +108,7 @@ bool SeenMappings::Is64Bit(const std::string& arch) const {
     wide = wide || address >= k4GB;
     narrow = narrow || (address != 0 && address < k4GB);
   }
-  return wide || !narrow;
+  return wide || (arch.empty() && !narrow);
 }
 
 // Of arm64 readers know by the highest mapping which bits of an address are no signature's, so the

@@ -204,7 +204,7 @@ Status LocateDifference(const RereadableRecording& in, const RereadableRecording
   };
   if (i < after.file_offsets.size()) finding.file_offset = after.file_offsets[i];
   finding.value = fmt::format("sample {}: {}; in IN: {}", ordinal, text(after), text(before));
-  findings.Add(std::move(finding));
+  findings.Add(finding);
   return {};
 }
 
@@ -237,7 +237,7 @@ void MappingCheck::Add(FindingKind kind, const SeenMapping& is, std::string_view
   finding.field = field;
   finding.file_offset = is.file_offset;
   finding.value = std::move(value);
-  findings_.Add(std::move(finding));
+  findings_.Add(finding);
 }
 
 // In a crowded space there may be no other place.
@@ -284,7 +284,7 @@ void MappingCheck::Run() {
     finding.kind = FindingKind::kDifference;
     finding.record = "MMAP";
     finding.value = fmt::format("{} mappings, in IN {}", after.size(), before.size());
-    return findings_.Add(std::move(finding));
+    return findings_.Add(finding);
   }
   some_stay_by_chance_ = StayedByChance();
   for (size_t i = 0; i < before.size(); ++i) Pair(before[i], after[i]);
@@ -303,7 +303,7 @@ void CheckRecordCounts(const InFacts& in, const std::map<uint32_t, uint64_t>& ou
     finding.kind = FindingKind::kDifference;
     finding.record = perfdata::RecordTypeName(type);
     finding.value = fmt::format("{} records, in IN {}", count, before);
-    findings.Add(std::move(finding));
+    findings.Add(finding);
   }
 }
 

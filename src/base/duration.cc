@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 
 namespace stackreel {
 
@@ -36,7 +37,7 @@ Result<uint64_t> ParseDuration(std::string_view option, std::string_view text) {
   // What is more than fits, and NaN, compare as false.
   const bool ok = code == std::errc() && unit != kUnits.end() && number >= 0 &&
                   number * unit->nanoseconds < 9e18;
-  if (ok) return static_cast<uint64_t>((number * unit->nanoseconds) + 0.5);
+  if (ok) return static_cast<uint64_t>(std::llround(number * unit->nanoseconds));
   return Fail(Error(ErrorKind::kUsage, fmt::format("{}: '{}' is not a time", option, text))
                   .WithCure("a number and its unit: 100ns, 12us, 1.5ms, 2s, 3m"));
 }

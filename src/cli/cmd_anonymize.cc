@@ -37,8 +37,8 @@ class AnonymizeCommand : public Command {
         "stackreel anonymize perf.data -o public.data   # hide where everything lay in memory",
         "stackreel anonymize perf.data -o public.data --report   # and say what was changed",
         "stackreel anonymize perf.data -o public.data --identity   # hide machine and users, too",
-        "stackreel anonymize perf.data -o public.data --symbols --public-modules open.txt   "
-        "# and all modules and functions but those of everybody's and of open.txt",
+        ("stackreel anonymize perf.data -o public.data --symbols --public-modules open.txt   "
+         "# and all modules and functions but those of everybody's and of open.txt"),
         "stackreel anonymize --verify perf.data public.data   # whether anything is left"};
   }
   void AddOptions(CLI::App& app) override;
