@@ -270,6 +270,16 @@ TEST(Remap, OfAKernelThatReachesToTheEndThereIsOnlyAnImage) {
   EXPECT_EQ(fake::Anonymized(in.Finish()).All<Mmap>()[0].len, uint64_t{4} << 30);
 }
 
+// Else it might lie behind its kernel in the output, which then is none.
+TEST(Remap, ASymbolOutsideItsKernelBecomesItsStart) {
+  Recording in({SomeEvent(0)});
+  in.MapKernel(0xfffffffff1000000, 0x4000, 0xffffffff81000000, "[kernel.kallsyms]_text");
+  in.SampleAt(kPid, 0xfffffffff1000123, 1);
+  const Mmap map = fake::Anonymized(in.Finish()).All<Mmap>()[0];
+  EXPECT_EQ(map.len, 0x4000);
+  EXPECT_EQ(map.pgoff, map.addr);
+}
+
 // Of a module pgoff is an offset in its file.
 TEST(Remap, AModulesOffsetStays) {
   Recording in({SomeEvent(0)});
