@@ -119,6 +119,22 @@ TEST_P(Agreement, NamesThatAreSpeltByNumbers) {
   ExpectAgreement(in.Finish());
 }
 
+// The same of a chain's markers, which stay as well.
+TEST_P(Agreement, NamesThatAreSpeltByMarkers) {
+  Recording in({SomeEvent(perfdata::kSampleCallchain)}, options());
+  in.Map(kPid, kText, 0x4000, 0, "/bin/prog");
+  const Bytes chain = Words({perfdata::kContextUser, kText + 1}, GetParam());
+  const size_t at = GetParam() == Endian::kBig ? 1 : 2;
+  in.Map(kPid, kText + 0x10000, 0x4000, 0,
+         "/opt/" + std::string(chain.begin() + at, chain.begin() + at + 6));
+  perfdata::Sample sample;
+  sample.pid = sample.tid = kPid;
+  sample.ip = kText + 1;
+  sample.callchain = perfdata::U64Array(chain, GetParam());
+  in.AddSample(sample);
+  ExpectAgreement(in.Finish());
+}
+
 // Where the same text comes into such numbers, it is a leak.
 TEST_P(Agreement, ANameThatNumbersSpellOnlyInTheOutputIsFound) {
   const std::string name = "/secretary/12345";

@@ -6,6 +6,7 @@
 #include "anonymize/verify_record.h"
 #include "base/byte_writer.h"
 #include "perfdata/attr_layout.h"
+#include "perfdata/context_marker.h"
 
 namespace stackreel::anonymize {
 namespace {
@@ -74,10 +75,14 @@ std::vector<ChanceHits::Number> ChanceHits::NumbersAt(ByteView bytes,
       }
       continue;
     }
-    if (span.form == FieldForm::kBytes || !IsNoAddress(span.info->sensitivity)) return {};
+    if (span.form == FieldForm::kBytes) return {};
     for (size_t at = from - ((from - span.begin) % span.width); at < to; at += span.width) {
       if (at + span.width > span.end) return {};
-      numbers.push_back({span.info, 0, LoadNumber(bytes.data() + at, span.width, endian)});
+      const uint64_t value = LoadNumber(bytes.data() + at, span.width, endian);
+      // Among a chain's addresses are markers, which are none.
+      const bool is_marker = span.IsAddresses() && value >= perfdata::kContextMax;
+      if (!is_marker && !IsNoAddress(span.info->sensitivity)) return {};
+      numbers.push_back({span.info, 0, value});
     }
   }
   return covered == size ? numbers : std::vector<Number>();
