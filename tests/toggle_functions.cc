@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -94,12 +95,14 @@ class EndFile {
   os::Fd file_;
 };
 
-// How many bytes of code differ from the files that they are of, in a process that runs.
-uint64_t CountChangedCode(uint32_t pid) {
+// The bytes of code that differ from the files that they are of, as lines of text. A process that
+// runs may map another library between two looks at it, so only what is found in a process that is
+// stopped is certain.
+std::vector<std::string> ChangedCode(uint32_t pid) {
+  std::vector<std::string> changed;
   const auto maps = os::ReadProcMaps(pid);
   const os::Fd memory(open(fmt::format("/proc/{}/mem", pid).c_str(), O_RDONLY | O_CLOEXEC));
-  if (!maps || !memory.valid()) return 0;  // it has ended
-  uint64_t changed = 0;
+  if (!maps || !memory.valid()) return changed;  // it has ended
   for (const os::ProcMapping& mapping : *maps) {
     if ((mapping.prot & PROT_EXEC) == 0 || !mapping.path.starts_with('/')) continue;
     const auto file = os::MapFile(mapping.path);
@@ -112,21 +115,27 @@ uint64_t CountChangedCode(uint32_t pid) {
     std::vector<uint8_t> there(wanted.size());
     const ssize_t got =
         pread(memory.get(), there.data(), there.size(), static_cast<off_t>(mapping.start));
-    // Another library may have been loaded there meanwhile.
-    const auto now = os::ReadProcMaps(pid);
-    const bool is_same = now && std::ranges::any_of(*now, [&](const os::ProcMapping& other) {
-                           return other.start == mapping.start && other.ino == mapping.ino;
-                         });
-    if (!is_same) continue;
     for (ssize_t i = 0; i < got; ++i) {
       const auto at = static_cast<size_t>(i);
       if (there[at] == wanted[at]) continue;
-      ++changed;
-      fmt::print(stderr, "{} at {:#x}: {:02x}, not {:02x}\n", mapping.path, mapping.offset + at,
-                 there[at], wanted[at]);
+      changed.push_back(fmt::format("{} at {:#x}: {:02x}, not {:02x}", mapping.path,
+                                    mapping.offset + at, there[at], wanted[at]));
     }
   }
   return changed;
+}
+
+// How many bytes of code differ from the files that they are of, in a child of this process. It is
+// stopped only if it seems to have any: a stop ends some of its waits early.
+size_t CountChangedCode(pid_t pid) {
+  if (ChangedCode(static_cast<uint32_t>(pid)).empty() || kill(pid, SIGSTOP) != 0) return 0;
+  // Every thread of it has stopped when this returns; its end is left to be waited for.
+  siginfo_t unused;
+  if (waitid(P_PID, static_cast<id_t>(pid), &unused, WSTOPPED | WEXITED | WNOWAIT) != 0) return 0;
+  const std::vector<std::string> changed = ChangedCode(static_cast<uint32_t>(pid));
+  kill(pid, SIGCONT);
+  for (const std::string& line : changed) fmt::print(stderr, "{}\n", line);
+  return changed.size();
 }
 
 pid_t StartProgram(const Options& options) {
@@ -264,7 +273,7 @@ int Toggle(const Options& options, Executor& executor) {
   const auto toggles = ToggleAll(**session, options);
   const auto end = (*session)->Ended();
   const auto summary = (*session)->Finish(end.value_or(tracer::TraceEnd::kRequest));
-  const uint64_t changed = CountChangedCode(static_cast<uint32_t>(pid));
+  const size_t changed = CountChangedCode(pid);
   end_file.EndNow();
   const int exit_code = WaitFor(pid);
   if (changed != 0) return Complain(fmt::format("{} bytes of code differ from the file", changed));
