@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kCacheLine = 64;
 // The innermost frames, which differ from sample to sample, lie within the first bytes. More is not
 // asked for: it would only use up memory bandwidth.
-constexpr size_t kPrefetchBytes = 4096;
+constexpr size_t kPrefetchBytes = 6144;
 
 // The two paths of one kind of CPU: the fast one, and the one it hands stacks to that it cannot do.
 template <class Fast, class Full>
