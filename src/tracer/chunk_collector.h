@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "os/fair_mutex.h"
 #include "tracedata/agent_memory.h"
 #include "tracer/installed_agent.h"
 #include "tracer/trace_output.h"
@@ -95,7 +96,9 @@ class ChunkCollector {
   CollectedCounts counts_;
   Status status_;
   std::map<ThreadKey, ThreadState> threads_;
-  mutable std::mutex untold_mutex_;  // held while a chunk is taken, and while open calls are read
+  // Held while a chunk is taken, and while open calls are read: while chunks are filled as fast as
+  // they are taken, the others come between two of them.
+  mutable os::FairMutex untold_mutex_;
   UntoldCalls untold_;
   std::map<ThreadKey, std::string> comms_;  // of threads that may have ended when they are told of
   std::map<uint32_t, uint32_t> processes_;  // → fork generation

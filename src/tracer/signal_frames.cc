@@ -48,6 +48,13 @@ constexpr uint16_t kUserCode64 = 0x33;
 
 }  // namespace
 
+SignalFrameFinder::SignalFrameFinder(std::span<const os::ProcMapping> mapped, MemoryRead read)
+    : mapped_(mapped), read_(std::move(read)) {
+  for (const os::ProcMapping& mapping : mapped) {
+    if ((mapping.prot & PROT_EXEC) != 0) code_.push_back({Avma(mapping.start), Avma(mapping.end)});
+  }
+}
+
 const os::ProcMapping* SignalFrameFinder::MappingOf(Avma at) const {
   const auto after = std::ranges::upper_bound(mapped_, at.value, {}, &os::ProcMapping::start);
   if (after == mapped_.begin()) return nullptr;
@@ -56,8 +63,8 @@ const os::ProcMapping* SignalFrameFinder::MappingOf(Avma at) const {
 }
 
 bool SignalFrameFinder::IsRestorer(Avma at) {
-  const os::ProcMapping* mapping = MappingOf(at);
-  if (mapping == nullptr || (mapping->prot & PROT_EXEC) == 0) return false;
+  const auto after = std::ranges::upper_bound(code_, at, {}, &patch::AddressRange::start);
+  if (after == code_.begin() || !std::prev(after)->Contains(at)) return false;
   const auto [known, is_new] = restorers_.emplace(at, false);
   if (!is_new) return known->second;
   std::array<uint8_t, kLongForm.size()> bytes = {};

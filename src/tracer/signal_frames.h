@@ -12,6 +12,7 @@
 #include "base/address.h"
 #include "base/error.h"
 #include "os/proc.h"
+#include "patch/room.h"
 
 namespace stackreel::tracer {
 
@@ -34,8 +35,7 @@ class SignalFrameFinder {
  public:
   // `mapped` are the process's mappings, ascending. What they are, and code, must stay as it is
   // while this lives.
-  SignalFrameFinder(std::span<const os::ProcMapping> mapped, MemoryRead read)
-      : mapped_(mapped), read_(std::move(read)) {}
+  SignalFrameFinder(std::span<const os::ProcMapping> mapped, MemoryRead read);
 
   // Of one thread, innermost first.
   std::vector<SignalFrame> Find(Avma ip, Avma sp);
@@ -48,6 +48,7 @@ class SignalFrameFinder {
   std::optional<Avma> FindAbove(Avma sp, std::vector<SignalFrame>& frames);
 
   std::span<const os::ProcMapping> mapped_;
+  std::vector<patch::AddressRange> code_;  // those that may be executed: every stack word is sought
   MemoryRead read_;
   std::map<Avma, bool> restorers_;
 };

@@ -181,10 +181,10 @@ Status Target::LetGo() {
   if (--holders_ != 0) return {};
   const Status released = held_->Release();
   held_.reset();
-  urgent_.reset();
   last_hold_ =
       std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - held_since_);
   longest_hold_ = std::max(longest_hold_, last_hold_);
+  urgent_.reset();  // behind which those that were held may run first
   return released;
 }
 

@@ -26,7 +26,8 @@ using tracedata::AgentControl;
 using namespace std::chrono_literals;
 
 // How long threads in the agent are waited for when a program is left, and how long it runs between
-// two tries: at least, and so many times as long as it was held for the last.
+// two tries: at first at least, and so many times as long as it was held for the last; twice as
+// long each time.
 constexpr auto kLeavePatience = 3000ms;
 constexpr auto kLeavePause = 2ms;
 constexpr int kLeavePauseForHold = 4;
@@ -362,13 +363,17 @@ Status TraceSession::Leave(UntoldCalls& open) {
   LeaveOutcome outcome;
   Status left;
   // The collector goes on meanwhile: a thread that waits for a free chunk is in the agent. Where
-  // there are many threads for few cores, one that is in the agent needs its turn to leave it.
-  const auto deadline = std::chrono::steady_clock::now() + kLeavePatience;
+  // there are many threads for few cores, one that is in the agent needs its turn to leave it, and
+  // after each hold the same ones may be the last to have theirs.
+  const auto deadline = steady_clock::now() + kLeavePatience;
+  std::chrono::microseconds pause = kLeavePause;
   while (true) {
     left = LeaveOnce(open, outcome);
-    if (!left || outcome.busy == 0 || std::chrono::steady_clock::now() > deadline) break;
-    std::this_thread::sleep_for(std::max<std::chrono::microseconds>(
-        kLeavePause, kLeavePauseForHold * target_->last_hold()));
+    const auto now = steady_clock::now();
+    if (!left || outcome.busy == 0 || now > deadline) break;
+    pause = std::max(pause, kLeavePauseForHold * target_->last_hold());
+    std::this_thread::sleep_for(std::min<steady_clock::duration>(pause, deadline - now));
+    pause *= 2;
   }
   summary_.busy = outcome.busy;
   summary_.detached = left && outcome.busy == 0;
