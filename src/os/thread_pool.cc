@@ -61,17 +61,20 @@ class ThreadPool : public BackgroundExecutor {
       work_ = &work;
       count_ = count;
       next_.store(0, std::memory_order_relaxed);
-      busy_ = threads_.size();
       round_.store(round_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     }
     start_.notify_all();
   }
+  // A thread that has not come yet is not waited for: on a busy machine it may take long to.
   void End() {
     TakeIndexes(*work_, count_, 0);
+    {
+      const std::lock_guard lock(mutex_);
+      work_ = nullptr;
+    }
     WaitAwake([this] { return busy_.load(std::memory_order_acquire) == 0; });
     std::unique_lock lock(mutex_);
     done_.wait(lock, [this] { return busy_ == 0; });
-    work_ = nullptr;
   }
   // Falling asleep and being woken takes tens of microseconds, in virtual machines more: so long
   // what may soon be there is waited for awake.
@@ -102,6 +105,8 @@ class ThreadPool : public BackgroundExecutor {
       seen = round_;
       const auto* work = work_;
       const size_t count = count_;
+      if (work == nullptr) continue;  // all is taken
+      ++busy_;
       lock.unlock();
       TakeIndexes(*work, count, worker);
       lock.lock();
@@ -112,11 +117,11 @@ class ThreadPool : public BackgroundExecutor {
   std::mutex mutex_;
   std::condition_variable start_, done_;
   std::vector<std::thread> threads_;
-  const std::function<void(size_t, size_t)>* work_ = nullptr;  // from Begin to End
+  const std::function<void(size_t, size_t)>* work_ = nullptr;  // while it may be joined in
   std::function<void(size_t, size_t)> started_;                // by Start
   size_t count_ = 0;
   std::atomic<size_t> next_ = 0;
-  std::atomic<size_t> busy_ = 0;     // threads that have not finished this round
+  std::atomic<size_t> busy_ = 0;     // threads that take indexes
   std::atomic<uint64_t> round_ = 0;  // counts the calls of ParallelFor
   bool stopping_ = false;
 };
