@@ -10,6 +10,7 @@
 
 #include "base/byte_reader.h"
 #include "base/byte_writer.h"
+#include "tracedata/columns.h"
 
 namespace stackreel::tracedata {
 
@@ -26,7 +27,9 @@ uint64_t HashOf(ByteView bytes) { return XXH3_64bits(bytes.data(), bytes.size())
 void BlockWriter::FreeContext::operator()(ZSTD_CCtx_s* context) const { ZSTD_freeCCtx(context); }
 
 Result<BlockWriter> BlockWriter::Begin(ByteSink& sink, TraceFileKind kind, int level) {
-  BlockWriter writer(sink, level);
+  const BlockCodec packed =
+      kind == TraceFileKind::kCalls ? BlockCodec::kColumns : BlockCodec::kZstd;
+  BlockWriter writer(sink, level == 0 ? BlockCodec::kPlain : packed, level);
   if (level != 0) {
     writer.context_.reset(ZSTD_createCCtx());
     if (writer.context_ == nullptr) return Fail(ErrorKind::kIo, "no memory to compress in");
@@ -52,12 +55,18 @@ Status BlockWriter::Write(BlockHead head, ByteView bytes) {
   size_t stored = bytes.size();
   head.codec = BlockCodec::kPlain;
   if (context_ != nullptr) {
+    ByteView from = bytes;
+    if (codec_ == BlockCodec::kColumns) {
+      columns_.resize(bytes.size());
+      SplitIntoColumns(bytes, columns_);
+      from = columns_;
+    }
     const size_t packed =
         ZSTD_compressCCtx(context_.get(), out_.data() + kBlockHeadSize,
-                          out_.size() - kBlockHeadSize, bytes.data(), bytes.size(), level_);
+                          out_.size() - kBlockHeadSize, from.data(), from.size(), level_);
     if (ZSTD_isError(packed) == 0 && packed < bytes.size()) {
       stored = packed;
-      head.codec = BlockCodec::kZstd;
+      head.codec = codec_;
     }
   }
   if (head.codec == BlockCodec::kPlain && !bytes.empty()) {
@@ -82,7 +91,7 @@ bool HasTraceMagic(ByteView bytes) {
          std::equal(kFileMagic.begin(), kFileMagic.end(), bytes.begin());
 }
 
-Result<uint64_t> CheckFileHead(ByteView bytes, TraceFileKind kind) {
+Result<FileHead> CheckFileHead(ByteView bytes, TraceFileKind kind) {
   if (!HasTraceMagic(bytes)) {
     return Fail(
         Error(ErrorKind::kDamaged, "not a file of a trace: its magic is missing").AtOffset(0));
@@ -114,7 +123,7 @@ Result<uint64_t> CheckFileHead(ByteView bytes, TraceFileKind kind) {
                                                        found, static_cast<uint32_t>(kind)))
                     .AtOffset(12));
   }
-  return kFileHeadSize;
+  return FileHead{.version = version, .size = size};
 }
 
 std::optional<BlockHead> DecodeBlockHead(ByteView bytes) {
@@ -130,7 +139,7 @@ std::optional<BlockHead> DecodeBlockHead(ByteView bytes) {
   head.base = reader.U64();
   head.hash = reader.U64();
   if (reader.U64() != HashOf(bytes.first(kHashedHead))) return std::nullopt;
-  if (codec > static_cast<uint32_t>(BlockCodec::kZstd)) return std::nullopt;
+  if (codec > static_cast<uint32_t>(BlockCodec::kColumns)) return std::nullopt;
   head.codec = static_cast<BlockCodec>(codec);
   if (head.bytes > kMaxBlockBytes || head.stored > kMaxBlockBytes) return std::nullopt;
   return head;
@@ -162,7 +171,10 @@ std::optional<ByteView> BlockDecoder::Decode(const BlockHead& head, ByteView sto
   const size_t n =
       ZSTD_decompressDCtx(context_.get(), out_.data(), head.bytes, stored.data(), stored.size());
   if (ZSTD_isError(n) != 0 || n != head.bytes) return std::nullopt;
-  return ByteView(out_).first(n);
+  if (head.codec == BlockCodec::kZstd) return ByteView(out_).first(n);
+  if (joined_.size() < n) joined_.resize(n);
+  JoinColumns(ByteView(out_).first(n), std::span(joined_).first(n));
+  return ByteView(joined_).first(n);
 }
 
 }  // namespace stackreel::tracedata

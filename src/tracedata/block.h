@@ -25,13 +25,22 @@ struct ZSTD_DCtx_s;
 
 namespace stackreel::tracedata {
 
-inline constexpr uint32_t kTraceVersion = 2;
+inline constexpr uint32_t kTraceVersion = 3;
 inline constexpr size_t kFileHeadSize = 32;
 inline constexpr size_t kBlockHeadSize = 48;
 inline constexpr uint32_t kMaxBlockBytes = 16 << 20;
 
 enum class TraceFileKind : uint32_t { kCalls = 1, kFacts = 2 };
-enum class BlockCodec : uint32_t { kPlain = 0, kZstd = 1 };
+enum class BlockCodec : uint32_t {
+  kPlain = 0,
+  kZstd = 1,
+  kColumns = 2,  // zstd of what SplitIntoColumns makes of them
+};
+
+struct FileHead {
+  uint32_t version = 0;
+  uint64_t size = 0;  // the first block stands behind it
+};
 
 struct BlockHead {
   uint32_t stored = 0;  // bytes that follow the head
@@ -56,19 +65,21 @@ class BlockWriter {
   struct FreeContext {
     void operator()(ZSTD_CCtx_s* context) const;
   };
-  BlockWriter(ByteSink& sink, int level) : sink_(&sink), level_(level) {}
+  BlockWriter(ByteSink& sink, BlockCodec codec, int level)
+      : sink_(&sink), codec_(codec), level_(level) {}
 
   ByteSink* sink_;
+  BlockCodec codec_;  // what is tried
   int level_;
   std::unique_ptr<ZSTD_CCtx_s, FreeContext> context_;
-  std::vector<uint8_t> out_;
+  std::vector<uint8_t> columns_, out_;
 };
 
 // Whether `bytes` begin with the magic of a trace's file.
 bool HasTraceMagic(ByteView bytes);
 // kDamaged if these first bytes of a file are no head of that kind; kUnsupported for a version that
-// is not known here. Gives where the first block stands.
-Result<uint64_t> CheckFileHead(ByteView bytes, TraceFileKind kind);
+// is not known here.
+Result<FileHead> CheckFileHead(ByteView bytes, TraceFileKind kind);
 // Nothing if the bytes are no whole, undamaged head.
 std::optional<BlockHead> DecodeBlockHead(ByteView bytes);
 // The offset of the next place from `start` on where a block's head may stand; bytes.size() if
@@ -87,7 +98,7 @@ class BlockDecoder {
     void operator()(ZSTD_DCtx_s* context) const;
   };
   std::unique_ptr<ZSTD_DCtx_s, FreeContext> context_;
-  std::vector<uint8_t> out_;
+  std::vector<uint8_t> out_, joined_;
 };
 
 }  // namespace stackreel::tracedata

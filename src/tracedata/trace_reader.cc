@@ -92,13 +92,15 @@ class BlockScan {
   bool cut_ = false;
 };
 
-Result<uint64_t> CheckHead(FileSource& file, TraceFileKind kind) {
+Result<FileHead> CheckHead(FileSource& file, TraceFileKind kind) {
   uint8_t head[kFileHeadSize];
   TRY_ASSIGN(const size_t n, file.ReadAt(0, head));
-  Result<uint64_t> start = CheckFileHead(ByteView(head, n), kind);
-  if (!start)
-    return Fail(std::move(start.error()).At(std::string(file.name()), start.error().offset));
-  return start;
+  Result<FileHead> checked = CheckFileHead(ByteView(head, n), kind);
+  if (!checked) {
+    const auto offset = checked.error().offset;
+    return Fail(std::move(checked.error()).At(std::string(file.name()), offset));
+  }
+  return checked;
 }
 
 struct ChunkPlace {
@@ -122,7 +124,7 @@ class Trace : public TraceSource {
   [[nodiscard]] const Counters& counters() const override { return counters_; }
   [[nodiscard]] const std::string& damage() const override { return damage_; }
   [[nodiscard]] std::string FormatName() const override {
-    return fmt::format("stackreel trace, version {}", kTraceVersion);
+    return fmt::format("stackreel trace, version {}", version_);
   }
   [[nodiscard]] uint64_t bytes() const override {
     return calls_->size().value_or(0) + facts_->size().value_or(0);
@@ -153,6 +155,7 @@ class Trace : public TraceSource {
   std::vector<std::vector<ChunkPlace>> chunks_;  // by row of the thread
   Counters counters_;
   std::string damage_;
+  uint32_t version_ = 0;  // of the format
 };
 
 void Trace::Take(TraceFact fact) {
@@ -205,8 +208,9 @@ void Trace::Take(TraceFact fact) {
 }
 
 Status Trace::ReadFacts() {
-  TRY_ASSIGN(const uint64_t start, CheckHead(*facts_, TraceFileKind::kFacts));
-  BlockScan scan(*facts_, start, facts_->size().value_or(0));
+  TRY_ASSIGN(const FileHead head, CheckHead(*facts_, TraceFileKind::kFacts));
+  version_ = head.version;
+  BlockScan scan(*facts_, head.size, facts_->size().value_or(0));
   BlockDecoder decoder;
   std::vector<uint8_t> stored;
   while (true) {
@@ -248,8 +252,8 @@ uint32_t Trace::ThreadRow(uint32_t index) {
 }
 
 Status Trace::FindChunks() {
-  TRY_ASSIGN(const uint64_t start, CheckHead(*calls_, TraceFileKind::kCalls));
-  BlockScan scan(*calls_, start, calls_->size().value_or(0));
+  TRY_ASSIGN(const FileHead head, CheckHead(*calls_, TraceFileKind::kCalls));
+  BlockScan scan(*calls_, head.size, calls_->size().value_or(0));
   while (true) {
     TRY_ASSIGN(const std::optional<BlockPlace> place, scan.Next());
     if (!place) break;

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -60,6 +62,33 @@ TEST_P(RandomTrace, IsReadAsItWasMade) {
 }
 
 INSTANTIATE_TEST_SUITE_P(ChunkSizes, RandomTrace, testing::Values(64, 500, 4096, 65536));
+
+TEST(TraceReaderTest, TracesOfVersion2AreReadAndSaySo) {
+  // As its writer began the two files.
+  const std::array<uint8_t, 16> begin = {'S', 'R', 't', 'r', 'a', 'c', 'e', '\n', 2, 0, 0, 0, 1};
+  const std::array<uint8_t, 8> hash_of_calls = {0x86, 0xf9, 0xc1, 0xaf, 0xb6, 0xe4, 0xfe, 0xf0};
+  const std::array<uint8_t, 8> hash_of_facts = {0xcf, 0x85, 0x18, 0xcf, 0x69, 0x5d, 0x86, 0xd2};
+  FakeTrace trace;
+  auto writer = TraceWriter::Begin(trace.calls, trace.facts, 0);
+  (void)writer->Add(TraceFunction{.id = 0, .name = "f"});
+  (void)writer->Add(TraceThread{.index = 0, .pid = 1, .tid = 1});
+  ChunkBuilder builder(*writer, 0);
+  const std::vector<FakeEvent> run = RandomRun(1, 100);
+  WriteRun(run, builder);
+  ASSERT_TRUE(builder.Flush());
+  ASSERT_TRUE(writer->Flush());
+  std::vector<uint8_t> calls = trace.calls.bytes(), facts = trace.facts.bytes();
+  std::ranges::copy(begin, calls.begin());
+  std::ranges::copy(hash_of_calls, calls.begin() + 24);
+  std::ranges::copy(begin, facts.begin());
+  facts[12] = 2;
+  std::ranges::copy(hash_of_facts, facts.begin() + 24);
+  const auto source = OpenTrace(std::make_unique<MemorySource>(calls, true, SIZE_MAX, "calls"),
+                                std::make_unique<MemorySource>(facts, true, SIZE_MAX, "facts"));
+  ASSERT_TRUE(source) << source.error().ToString();
+  EXPECT_THAT((*source)->FormatName(), HasSubstr("version 2"));
+  EXPECT_EQ(ReadRun(**source, 0), run);
+}
 
 TEST(EventOrder, EntriesOfOpenCallsMayStandAtTheChunksEnd) {
   // As an agent writes it: g and h returned inside f, which is still open.

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "base/memory_io.h"
 #include "tracedata/block.h"
+#include "tracedata/call_event.h"
 #include "tracedata/fact_wire.h"
 #include "tracedata/one_of_each.h"
 
@@ -18,7 +20,7 @@ std::vector<TraceFact> FactsIn(ByteView file) {
   Counters counters;
   std::vector<TraceFact> facts;
   BlockDecoder decoder;
-  size_t at = *CheckFileHead(file, TraceFileKind::kFacts);
+  size_t at = CheckFileHead(file, TraceFileKind::kFacts)->size;
   while (const auto head = DecodeBlockHead(file.subspan(at))) {
     const auto bytes = decoder.Decode(*head, file.subspan(at + kBlockHeadSize, head->stored));
     if (!bytes) break;
@@ -56,12 +58,29 @@ TEST_P(WriterTest, FactsStandInTheFileBeforeTheChunkThatSpeaksOfThem) {
   EXPECT_EQ(head->thread, 4u);
   EXPECT_EQ(head->sequence, 9u);
   EXPECT_EQ(head->base, 77u);
-  EXPECT_EQ(head->codec, GetParam() == 0 ? BlockCodec::kPlain : BlockCodec::kZstd);
+  EXPECT_EQ(head->codec, GetParam() == 0 ? BlockCodec::kPlain : BlockCodec::kColumns);
   BlockDecoder decoder;
   const auto bytes =
       decoder.Decode(*head, file.subspan(kFileHeadSize + kBlockHeadSize, head->stored));
   ASSERT_TRUE(bytes);
   EXPECT_TRUE(std::ranges::equal(*bytes, words));
+}
+
+// Compressed as they stand, they take three bytes a call.
+TEST(TraceWriterTest, PlainCallsTakeLessThanTwoBytes) {
+  constexpr size_t kCalls = 5000;
+  std::mt19937 random(1);
+  ByteWriter words(Endian::kLittle);
+  uint32_t start = 0;
+  for (size_t i = 0; i < kCalls; ++i) {
+    words.U32(EventHead(EventKind::kCall, 1));
+    words.U32(start += 80 + random() % 8);
+    words.U32(30 + random() % 8);
+  }
+  MemorySink calls, facts;
+  auto writer = TraceWriter::Begin(calls, facts, 1);
+  ASSERT_TRUE(writer->Add(TraceChunk{.thread = 0, .words = words.view()}));
+  EXPECT_LT(calls.bytes().size(), 2 * kCalls);
 }
 
 // Refuses what is written while it is full.
@@ -103,20 +122,37 @@ TEST(BlockTest, EveryChangedByteOfABlockIsFound) {
   for (size_t at = 0; at < sink.bytes().size(); ++at) {
     std::vector<uint8_t> file = sink.bytes();
     file[at] ^= 0x40;
-    const auto start = CheckFileHead(file, TraceFileKind::kCalls);
+    const auto file_head = CheckFileHead(file, TraceFileKind::kCalls);
     if (at < kFileHeadSize) {
-      EXPECT_FALSE(start) << at;
+      EXPECT_FALSE(file_head) << at;
       continue;
     }
-    const auto head = DecodeBlockHead(ByteView(file).subspan(*start));
+    const auto head = DecodeBlockHead(ByteView(file).subspan(file_head->size));
     if (at < kFileHeadSize + kBlockHeadSize) {
       EXPECT_FALSE(head) << at;
       continue;
     }
     ASSERT_TRUE(head);
     BlockDecoder decoder;
-    EXPECT_FALSE(decoder.Decode(*head, ByteView(file).subspan(*start + kBlockHeadSize))) << at;
+    EXPECT_FALSE(decoder.Decode(*head, ByteView(file).subspan(file_head->size + kBlockHeadSize)))
+        << at;
   }
+}
+
+// Version 2 had no columns, and chunks of calls that are compressed as facts are.
+TEST(BlockTest, CallsThatAreCompressedAsTheyAreStayReadable) {
+  MemorySink sink;
+  auto writer = BlockWriter::Begin(sink, TraceFileKind::kFacts, 1);
+  const std::vector<uint8_t> bytes(200, 3);
+  ASSERT_TRUE(writer->Write({.thread = 1}, bytes));
+  const ByteView block = ByteView(sink.bytes()).subspan(kFileHeadSize);
+  const auto head = DecodeBlockHead(block);
+  ASSERT_TRUE(head);
+  EXPECT_EQ(head->codec, BlockCodec::kZstd);
+  BlockDecoder decoder;
+  const auto decoded = decoder.Decode(*head, block.subspan(kBlockHeadSize));
+  ASSERT_TRUE(decoded);
+  EXPECT_TRUE(std::ranges::equal(*decoded, bytes));
 }
 
 TEST(BlockTest, ALaterVersionIsRefusedAsSuch) {

@@ -3,12 +3,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "base/error.h"
 #include "base/io.h"
+#include "os/fair_mutex.h"
 #include "os/file.h"
 #include "tracedata/trace_facts.h"
 #include "tracedata/trace_writer.h"
@@ -62,7 +62,7 @@ class TraceOutput {
   std::string directory_;
   os::Fd folder_;  // the directory, locked: by that others see that it is in use
   std::unique_ptr<WholeWrites> calls_, facts_;
-  std::mutex mutex_;
+  os::FairMutex mutex_;  // chunks may come without a pause
   tracedata::TraceWriter writer_;
 };
 
