@@ -119,9 +119,11 @@ uint64_t Leave(ThreadSlot& slot, uint64_t place, uint64_t return_point, uint64_t
 }  // namespace
 
 // 1: recorded, or open for what it means for others. 0: the function is entered as if nothing were.
+// `slot` is this thread's, null where it has not been found.
 extern "C" uint64_t agent_enter_slowly(uint64_t place, uint64_t function, uint64_t return_point,
-                                       uint64_t framed, const SavedRegisters* registers) {
-  ThreadSlot* slot = FindOrTakeSlot();
+                                       uint64_t framed, const SavedRegisters* registers,
+                                       ThreadSlot* slot) {
+  if (slot == nullptr) slot = FindOrTakeSlot();
   if (slot == nullptr) {
     CountForAll(LossReason::kNoThread, place >> 16);
     return 0;
@@ -154,11 +156,11 @@ extern "C" uint64_t agent_enter_slowly(uint64_t place, uint64_t function, uint64
   return 1;
 }
 
-// The address that the function returns to.
+// The address that the function returns to. `slot` as above.
 extern "C" uint64_t agent_leave_slowly(uint64_t place, uint64_t return_point, uint64_t end,
-                                       const SavedRegisters* registers) {
+                                       const SavedRegisters* registers, ThreadSlot* slot) {
   if (agent_control.kernel_clock != 0) end = Ticks();  // not what entry.S has read
-  ThreadSlot* slot = FindSlot();
+  if (slot == nullptr) slot = FindSlot();
   if (slot == nullptr) return ReturnFromElsewhere(nullptr, place, return_point);
   if (!Seize(*slot, place, AddressOf(__builtin_frame_address(0)))) {
     // A signal handler that interrupted this thread's agent has gone on with another stack.

@@ -154,13 +154,16 @@ void Publish(ThreadSlot& slot) {
 
 // Whether a step of writing fits, with that many bytes of values; a chunk that is full to its last
 // word is exchanged.
-bool HasRoom(ThreadSlot& slot, uint64_t now, uint64_t values = 0) {
-  if (slot.chunk == 0) return false;
-  if (slot.write + kLongestStep + values <= slot.chunk_words + tracedata::kChunkSize) return true;
+[[gnu::noinline]] bool HasRoomAnew(ThreadSlot& slot, uint64_t now) {
   Publish(slot);
   if (TakeChunk(slot, now)) return true;
   Count(slot, LossReason::kNoSpace);  // by which the reader knows that this gap is ours
   return false;
+}
+inline bool HasRoom(ThreadSlot& slot, uint64_t now, uint64_t values = 0) {
+  if (slot.chunk == 0) return false;
+  if (slot.write + kLongestStep + values <= slot.chunk_words + tracedata::kChunkSize) return true;
+  return HasRoomAnew(slot, now);
 }
 
 // kEntry of every open call that has none. Goes on in a new chunk if there are that many.
@@ -178,14 +181,15 @@ void Announce(ThreadSlot& slot, uint64_t now) {
 }
 
 // `ticks` as it is written; a new base is set where it is out of reach.
-uint32_t Delta(ThreadSlot& slot, uint64_t ticks) {
-  if (ticks < slot.base) return 0;
-  if (!InReach(slot, ticks)) {
-    Announce(slot, ticks);
-    if (!HasRoom(slot, ticks)) return 0;
-    if (!InReach(slot, ticks)) PutBase(slot, ticks);
-  }
+[[gnu::noinline]] uint32_t DeltaAnew(ThreadSlot& slot, uint64_t ticks) {
+  Announce(slot, ticks);
+  if (!HasRoom(slot, ticks)) return 0;
+  if (!InReach(slot, ticks)) PutBase(slot, ticks);
   return static_cast<uint32_t>(ticks - slot.base);
+}
+inline uint32_t Delta(ThreadSlot& slot, uint64_t ticks) {
+  if (ticks < slot.base) return 0;
+  return InReach(slot, ticks) ? static_cast<uint32_t>(ticks - slot.base) : DeltaAnew(slot, ticks);
 }
 
 void TellLosses(ThreadSlot& slot, uint64_t now) {
@@ -205,7 +209,7 @@ void Finish(ThreadSlot& slot, uint64_t now) {
 }
 
 // Makes sure of a chunk with room for events; false if there is none, which then is counted.
-bool Prepare(ThreadSlot& slot, uint64_t now) {
+[[gnu::noinline]] bool PrepareAnew(ThreadSlot& slot, uint64_t now) {
   if (slot.chunk != 0 && slot.write >= slot.write_limit) Finish(slot, now);
   if (slot.chunk == 0) {
     if (!TakeChunk(slot, now)) {
@@ -216,6 +220,10 @@ bool Prepare(ThreadSlot& slot, uint64_t now) {
   }
   return slot.chunk != 0;
 }
+inline bool Prepare(ThreadSlot& slot, uint64_t now) {
+  if (slot.chunk != 0 && slot.write < slot.write_limit) return true;
+  return PrepareAnew(slot, now);
+}
 
 // Where the values of an event of so many words stand.
 uint8_t* ValuesBehind(const ThreadSlot& slot, uint32_t words) {
@@ -223,7 +231,7 @@ uint8_t* ValuesBehind(const ThreadSlot& slot, uint32_t words) {
 }
 // Makes the event at the end one with values; they stand there already. The rest of its words is
 // written.
-void AdvanceOverValues(ThreadSlot& slot, uint32_t words, uint32_t bytes) {
+inline void AdvanceOverValues(ThreadSlot& slot, uint32_t words, uint32_t bytes) {
   auto* const event = reinterpret_cast<uint32_t*>(slot.write);
   event[0] |= tracedata::kValuesBit;
   event[words] = bytes;
@@ -290,11 +298,14 @@ void WriteReturn(ThreadSlot& slot, OpenCall& call, uint64_t end, const SavedRegi
   if ((call.function & tracedata::kLeftBit) != 0) return;
   const uint64_t duration = end < call.start ? 0 : end - call.start;
   const bool acts = (call.function & tracedata::kActs) != 0;
-  if (duration < LeastDuration(call)) {
+  const bool has_own = (call.state & (tracedata::kDurationMask | tracedata::kKept)) != 0;
+  const uint64_t least =
+      has_own ? LeastDuration(call) : agent_control.min_duration.load(std::memory_order_relaxed);
+  if (duration < least) {
     if ((call.function & kAnnounced) == 0) return;
     if (acts && Unwrite(slot, call)) return;
   }
-  if ((call.state & (tracedata::kDurationMask | tracedata::kKept)) != 0) KeepCaller(call);
+  if (has_own) KeepCaller(call);
   if (!Prepare(slot, end)) return;
   const uint32_t time = Delta(slot, end);
   const tracedata::ValueReads* reads = acts ? ValuesOf(FunctionOf(call)) : nullptr;

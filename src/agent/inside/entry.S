@@ -53,7 +53,7 @@ agent_header:
 // Bytes that SAVE pushes.
 #define SAVED 48
 
-// rcx: this thread's slot. Uses rdx, rsi, r8. An entry counts only if its thread id is the one in
+// rcx: this thread's slot; `slow` is gone to if that is not found so. Uses rdx, rsi, r8. An entry counts only if its thread id is the one in
 // the thread's control block: the pointer may be that of a thread that has ended.
 .macro FIND_SLOT slow
   mov edx, [rip + agent_control + CONTROL_TID_OFFSET]
@@ -157,7 +157,7 @@ agent_header:
   SAVE
   cmp dword ptr [rip + agent_control + CONTROL_RECORDING], 0
   je 12f
-  FIND_SLOT 11f
+  FIND_SLOT 13f
   .if \acting
   ACT \framed, 11f, 12f
   .endif
@@ -202,6 +202,7 @@ agent_header:
 10:
   mov qword ptr [rcx + SLOT_BUSY], 0
 11:
+  mov r8, rcx
   PLACE \framed
   mov rax, rdx
   mov ecx, [rsp + SAVED + 8]
@@ -210,6 +211,7 @@ agent_header:
   SAVE_REST
   mov rdi, rax
   mov esi, ecx
+  mov r9, r8
   mov r8, rbp
   .if \framed
   mov ecx, 1
@@ -226,6 +228,9 @@ agent_header:
   add qword ptr [rsp + SAVED], \pass
   RESTORE
   ret
+13:
+  xor ecx, ecx
+  jmp 11b
 .endm
 
   .p2align 5
@@ -253,7 +258,7 @@ agent_leave:
   rdtsc
   shl rdx, 32
   or rax, rdx
-  FIND_SLOT 21f
+  FIND_SLOT 23f
   cmp qword ptr [rcx + SLOT_BUSY], 0
   jne 21f
   mov [rcx + SLOT_BUSY], rsp
@@ -299,6 +304,7 @@ agent_leave:
 20:
   mov qword ptr [rcx + SLOT_BUSY], 0
 21:
+  mov r8, rcx
   lea rcx, [rsp + SAVED + 8]
   mov rsi, [rsp + SAVED]
   sub rsi, STUB_LEFT
@@ -311,6 +317,9 @@ agent_leave:
   mov [rsp + SAVED + 8], rax
   RESTORE
   ret
+23:
+  xor ecx, ecx
+  jmp 21b
 
 // On entry: [rsp] to the stub, [rsp+8] where the unwinder, __cxa_begin_catch or the dynamic linker's
 // function will return to.
