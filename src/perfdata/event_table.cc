@@ -122,7 +122,9 @@ void EventTable::Add(Event event) {
 void EventTable::AddIds(uint32_t event, const std::vector<uint64_t>& ids) {
   if (event >= events_.size()) return;
   events_[event].ids.insert(events_[event].ids.end(), ids.begin(), ids.end());
-  for (const uint64_t id : ids) by_id_.emplace(id, event);
+  for (const uint64_t id : ids) {
+    if (id != 0) by_id_.emplace(id, event);  // 0 is what zeros behind a text look like, and no id
+  }
 }
 
 void EventTable::SetName(uint64_t id, std::string name) {

@@ -83,6 +83,15 @@ TEST(EventTableTest, BelievesAnIdWhereItsOwnEventHasIt) {
   EXPECT_EQ(table.IndexOf(Raw(neither), Endian::kLittle), 0u);
 }
 
+// A record without a trailer may end with zeros.
+TEST(EventTableTest, TakesNoZerosForAnId) {
+  EventTable table;
+  table.Add(MakeEvent(kSampleIdentifier, {100}, 0));  // without sample_id_all
+  table.Add(MakeEvent(kSampleIdentifier, {0}));
+  const Bytes comm = RecordBytes(RecordType::kComm, Numbers({1, 2, 0}));
+  EXPECT_EQ(table.IndexOf(Raw(comm), Endian::kLittle), 0u);
+}
+
 TEST(EventTableTest, FindsNothingInWhatIsTooShortOrHasNoTrailer) {
   EventTable table;
   table.Add(MakeEvent(kSampleIdentifier | kSampleTime, {100}, 0));  // without sample_id_all

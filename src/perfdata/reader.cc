@@ -125,6 +125,7 @@ class StreamReader : public Reader {
   std::optional<Tokenizer> tokenizer_;
   std::optional<PartMerger> merger_;
   bool data_was_read_ = false;
+  bool has_kernel_records_ = false;  // has passed some on
 };
 
 Status StreamReader::ReadHeaders() {
@@ -345,9 +346,12 @@ void StreamReader::TakeFeatureUpdate(const EventUpdate& update) {
   TakeNames();
 }
 
+// All events come before the first record of one: which event a record is of, and where its time
+// is, must not depend on how far a reader has got.
 void StreamReader::TakeAttr(const HeaderAttr& header_attr) {
   const bool has_attrs_already = !header_.is_pipe() && header_.attrs.size > 0;
   if (has_attrs_already) return;
+  if (has_kernel_records_) return counters_.Add("perfdata.bad_attr");
   events_.Add({header_attr.attr, header_attr.ids, ""});
   TakeNames();
 }
@@ -390,6 +394,8 @@ Result<bool> StreamReader::ReadNext(RawRecord& record, RecordSink& sink) {
     TRY_ASSIGN(const bool more, tokenizer_->Next(record));
     if (more && record.type >= static_cast<uint32_t>(RecordType::kHeaderAttr)) {
       TakeUp(record, sink);
+    } else if (more) {
+      has_kernel_records_ = true;
     }
     if (more) return true;
     data_was_read_ = true;

@@ -349,6 +349,21 @@ TEST(ReaderTest, TakesFeaturesBeforeAttrsInAPipe) {
   EXPECT_EQ(reading.reader->counters().Get("perfdata.unknown_feature"), 0u);
 }
 
+// Whoever reads from the start must not take a record for another event's than who knows all.
+TEST(ReaderTest, TakesNoAttrsBehindRecordsOfEvents) {
+  const Bytes attr = RecordBytes(RecordType::kHeaderAttr, Join({AttrBytes(5), Numbers({200})}));
+  const Bytes late = RecordBytes(RecordType::kHeaderAttr, Join({AttrBytes(6), Numbers({201})}));
+  Bytes header = PipeBytes({});
+  header.resize(16);
+  const Reading one = ReadBytes(Join({header, attr, SampleBytes(201, 7), late}), 10);
+  ASSERT_EQ(one.reader->events().events().size(), 1u);
+  EXPECT_EQ(one.reader->events().events()[0].attr.config, 5u);
+  EXPECT_EQ(one.reader->counters().Get("perfdata.bad_attr"), 1u);
+  const Reading none = ReadBytes(Join({header, SampleBytes(201, 7), late, attr}), 10);
+  EXPECT_EQ(none.reader->events().events().size(), 0u);
+  EXPECT_EQ(none.reader->counters().Get("perfdata.bad_attr"), 2u);
+}
+
 // What the reader tells, as it is whenever the sink is called.
 class TellingSink : public RecordSink {
  public:
