@@ -119,6 +119,37 @@ TEST_P(Agreement, NamesThatAreSpeltByNumbers) {
   ExpectAgreement(in.Finish());
 }
 
+// The same of an offset that is none, and of a name that is no text and stands where it stays.
+TEST_P(Agreement, NamesThatAreNoText) {
+  const std::string name = "\x81\xff\xff\xff\xff\x01";
+  Recording in({SomeEvent(0)}, options());
+  in.Map(kPid, kText, 0x4000, 0, "/opt/" + name);
+  in.Map(kPid, kText + 0x10000, 0x4000, 0, std::string(12, '\xff'));
+  in.Map(kPid, kText + 0x20000, 0x1000, UINT64_MAX, "/bin/prog");
+  in.SampleAt(kPid, kText + 1);
+  auto features = ArchIs(name, GetParam());
+  features[static_cast<uint32_t>(Feature::kHostname)] = perfdata::EncodeString(name, GetParam());
+  ExpectAgreement(in.Finish(features));
+}
+
+// A number of a file is made anew, and a part of it beside others may look like an address.
+TEST_P(Agreement, PartsOfNumbersOfFilesAreNoAddress) {
+  constexpr uint64_t kKernel = 0xffffffffb4200000;
+  Recording in({SomeEvent(0)}, options());
+  in.MapKernel(kKernel, 0xbfb0000, kKernel, "[kernel.kallsyms]_text");
+  perfdata::Mmap2 mmap;
+  mmap.pid = mmap.tid = kPid;
+  mmap.addr = kText;
+  mmap.len = 0x1000;
+  mmap.ino = mmap.ino_generation = 0x1234567890abcdef;
+  mmap.prot = 0xffffb42c;
+  mmap.flags = 0xffff;
+  mmap.filename = "/bin/prog";
+  in.Add(RecordType::kMmap2, mmap);
+  in.SampleAt(kPid, kText + 1);
+  ExpectAgreement(in.Finish(ArchIs("x86_64", GetParam())));
+}
+
 // The same of a chain's markers, which stay as well.
 TEST_P(Agreement, NamesThatAreSpeltByMarkers) {
   Recording in({SomeEvent(perfdata::kSampleCallchain)}, options());
@@ -132,6 +163,40 @@ TEST_P(Agreement, NamesThatAreSpeltByMarkers) {
   sample.ip = kText + 1;
   sample.callchain = perfdata::U64Array(chain, GetParam());
   in.AddSample(sample);
+  ExpectAgreement(in.Finish());
+}
+
+// The same of the flags of branches.
+TEST_P(Agreement, NamesThatAreSpeltByFlagsOfBranches) {
+  Recording in({SomeEvent(perfdata::kSampleBranchStack)}, options());
+  in.Map(kPid, kText, 0x4000, 0, "/bin/prog");
+  in.Map(kPid, kText + 0x10000, 0x4000, 0, "/opt/secret");
+  const std::string word = "/secret/";
+  const Bytes branches =
+      Words({kText + 1, kText + 2, LoadUnaligned<uint64_t>(AsBytes(word).data(), GetParam())},
+            GetParam());
+  perfdata::Sample sample;
+  sample.pid = sample.tid = kPid;
+  sample.ip = kText + 1;
+  sample.branches = perfdata::BranchArray(branches, GetParam());
+  in.AddSample(sample);
+  ExpectAgreement(in.Finish());
+}
+
+// Damage: a chain of a sample of the kernel begins without a marker, so readers take it for user
+// space's.
+TEST_P(Agreement, ChainsThatBeginWithoutAMarker) {
+  constexpr uint64_t kKernel = 0xffffffff81000000;
+  Recording in({SomeEvent(perfdata::kSampleCallchain)}, options());
+  in.MapKernel(kKernel, 0x1000000, kKernel, "[kernel.kallsyms]_text");
+  in.Map(kPid, kText, 0x4000, 0, "/bin/prog");
+  const Bytes chain = Words(
+      {kText + 0x123, 7, kText + 0x456, perfdata::kContextKernel, kKernel + 0x789}, GetParam());
+  perfdata::Sample sample;
+  sample.pid = sample.tid = kPid;
+  sample.ip = kKernel + 0x789;
+  sample.callchain = perfdata::U64Array(chain, GetParam());
+  for (const uint16_t mode : {1, 2, 4, 5}) in.AddSample(sample, mode);
   ExpectAgreement(in.Finish());
 }
 
@@ -315,17 +380,51 @@ TEST_P(Agreement, ModulesOfTheKernelThatCannotBe) {
            {0xb43dffffc025b000, 0xb43d0900ffffffff},
            {0x100000000, 0x1000},
            {0x1000, UINT64_MAX},
+           {1, UINT64_MAX},
            {kKernel + 0x1000, UINT64_MAX},
            {kKernel - 0x1000, 0x100003000}}) {
     Recording in({SomeEvent(0)}, options());
     in.MapKernel(kKernel, 0xbfb0000, kKernel, "[kernel.kallsyms]_text");
     in.MapKernel(addr, len, 0x12ffffffff, "");
+    in.Map(kPid, kText, 0x4000, 0, "/" + std::string(16, '\xff'));
     in.SampleAt(kPid, kKernel + 0x71f2, 1);
     in.SampleAt(kPid, addr + 0x123, 1);
     in.SampleAt(kPid, 0xffffffffc0201234, 1);
     SCOPED_TRACE(addr);
     ExpectAgreement(in.Finish(ArchIs("x86_64", GetParam())));
   }
+}
+
+// The same where the offset is an address, in what cannot be and in a file's.
+TEST_P(Agreement, OffsetsThatAreAddressesInModulesThatCannotBe) {
+  constexpr uint64_t kModule = 0xffffffff81000000;
+  for (const uint64_t len : {uint64_t{0xfffffffe01000000}, UINT64_MAX, uint64_t{0x1000}}) {
+    Recording in({SomeEvent(0)}, options());
+    in.MapKernel(kModule, len, kModule, "[kernel.");
+    in.Map(kPid, kText, 0x4000, kModule + 0x10, "/bin/prog");
+    in.SampleAt(kPid, kText + 0x123);
+    in.SampleAt(kPid, kModule + 0x123, 1);
+    SCOPED_TRACE(len);
+    ExpectAgreement(in.Finish(ArchIs("x86_64", GetParam())));
+  }
+}
+
+// What stands before a text, and how many there are of something, tells nothing: at 4 GB and in
+// pages whose number begins with a text's size lies something.
+TEST_P(Agreement, SizesOfTextsAndNumbersOfThingsAreNoAddress) {
+  perfdata::Event event = SomeEvent(0);
+  event.name = "event7";
+  Recording in({event}, options());
+  in.Map(kPid, 0x100000000, 0x1000, 0x100000000, "/bin/prog");
+  in.Map(kPid, 0xcb00000000, 0x1000, 0, "/lib/libc.so");
+  in.Map(kPid, 0x6500000040000, 0x1000, 0, "/lib/liba.so");
+  in.Map(kPid, 0x406576656e000, 0x1000, 0, "/lib/libm.so");
+  in.Map(kPid, 0x400000006576000, 0x1000, 0, "/lib/libz.so");
+  in.Map(kPid, 0x1000000000000000, 0x1000, 0, "/lib/libx.so");
+  in.Add(RecordType::kMmap, perfdata::Mmap{kPid, kPid, kText, 0x1000, 0, "/lib/liby.so"}, 0);
+  in.SampleAt(kPid, 0x100000123);
+  ExpectAgreement(in.Finish(
+      {{static_cast<uint32_t>(Feature::kHostname), perfdata::EncodeString("event7", GetParam())}}));
 }
 
 // A text's end and a number's beginning.

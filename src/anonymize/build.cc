@@ -134,6 +134,11 @@ void Remap::CollectOriginals() {
       originals_.push_back({start, start + ((mapping.end - start + page - 1) & ~(page - 1))});
     }
   }
+  for (const KernelExtent& extent : collected_.impossible) {
+    const uint64_t last = std::min(extent.end - 1, UINT64_MAX - page) & ~(page - 1);
+    const uint64_t start = extent.start & ~(page - 1);
+    if (start <= last) originals_.push_back({start, last + page});
+  }
   Coalesce(originals_);
   for (const bool kernel : {false, true}) {
     const Span all = PseudonymsOf(collected_.width, kernel);

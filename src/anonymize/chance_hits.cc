@@ -7,6 +7,7 @@
 #include "base/byte_writer.h"
 #include "perfdata/attr_layout.h"
 #include "perfdata/context_marker.h"
+#include "session/limits.h"
 
 namespace stackreel::anonymize {
 namespace {
@@ -40,6 +41,12 @@ bool IsAttr(const FieldInfo& field) {
 // An event's ids stand in several places, too, and in records.
 constexpr FieldInfo kEventId("id", Sensitivity::kNone);
 
+// Of a branch stack the flags of a branch, the last of three words.
+bool IsBranches(const FieldSpan& span) {
+  return span.IsAddresses() && span.info->name == "branches";
+}
+bool IsFlags(const FieldSpan& span, size_t at) { return (span.end - at) / kWord % 3 == 1; }
+
 uint64_t LoadNumber(const uint8_t* bytes, size_t width, Endian endian) {
   switch (width) {
     case 1:
@@ -51,6 +58,16 @@ uint64_t LoadNumber(const uint8_t* bytes, size_t width, Endian endian) {
     default:
       return LoadUnaligned<uint64_t>(bytes, endian);
   }
+}
+
+bool IsNoAddressThere(const FieldSpan& span, size_t at, uint64_t value) {
+  if (IsNoAddress(span.info->sensitivity)) return true;
+  if (IsBranches(span)) return IsFlags(span, at);
+  if (span.info->sensitivity == Sensitivity::kMapOffset) {
+    return value < session::kCodeOffsetEnd || value == UINT64_MAX;
+  }
+  // Among a chain's addresses are markers, which are none.
+  return span.IsAddresses() && value >= perfdata::kContextMax;
 }
 
 }  // namespace
@@ -79,9 +96,7 @@ std::vector<ChanceHits::Number> ChanceHits::NumbersAt(ByteView bytes,
     for (size_t at = from - ((from - span.begin) % span.width); at < to; at += span.width) {
       if (at + span.width > span.end) return {};
       const uint64_t value = LoadNumber(bytes.data() + at, span.width, endian);
-      // Among a chain's addresses are markers, which are none.
-      const bool is_marker = span.IsAddresses() && value >= perfdata::kContextMax;
-      if (!is_marker && !IsNoAddress(span.info->sensitivity)) return {};
+      if (!IsNoAddressThere(span, at, value)) return {};
       numbers.push_back({span.info, 0, value});
     }
   }
@@ -105,7 +120,9 @@ void ChanceHits::Add(const Finding& finding, ByteView bytes, std::span<const Fie
 void ChanceHits::See(ByteView bytes, std::span<const FieldSpan> fields, Endian endian) {
   for (const FieldSpan& span : fields) {
     if (!wanted_fields_.contains(span.info) || span.form == FieldForm::kBytes) continue;
+    const bool is_branches = IsBranches(span);
     for (size_t at = span.begin; at + span.width <= span.end; at += span.width) {
+      if (is_branches && !IsFlags(span, at)) continue;
       const auto wanted =
           wanted_.find({span.info, 0, LoadNumber(bytes.data() + at, span.width, endian)});
       if (wanted != wanted_.end()) wanted->second = true;
@@ -126,11 +143,17 @@ void ChanceHits::SeeEvents(const perfdata::Reader& reader) {
     attr.sig_data = 0;
     ByteWriter out(reader.endian());
     perfdata::EncodeFields(out, attr, perfdata::WireScope());
-    const std::vector<uint8_t> bytes = out.Take();
-    for (size_t at = 0; at + kWord <= bytes.size(); ++at) {
+    std::vector<uint8_t> bytes = out.Take();
+    const auto see = [&](size_t at) {
       const auto wanted =
           wanted_.find({&kAttr, at, LoadNumber(bytes.data() + at, kWord, reader.endian())});
       if (wanted != wanted_.end()) wanted->second = true;
+    };
+    for (size_t at = 0; at + kWord <= bytes.size(); ++at) see(at);
+    // Behind the type, of four bytes, is the attr's size: as much as the Writer made of it.
+    for (uint32_t size = perfdata::kAttrSizeFirst; size <= perfdata::kAttrSizeLast; size += 8) {
+      StoreUnaligned(bytes.data() + sizeof(uint32_t), size, reader.endian());
+      for (size_t at = 0; at < kWord; ++at) see(at);
     }
   }
 }

@@ -66,6 +66,7 @@ class Collector : public perfdata::TimedSink {
     if (!id.empty()) out_.build_ids.emplace(id, out_.names.Intern(filename));
   }
   void MeasureWidth();
+  void NoteImpossible(const MappingRecord& record);
 
   const perfdata::Reader& reader_;
   Collected& out_;
@@ -156,6 +157,17 @@ void Collector::MeasureWidth() {
   }
 }
 
+void Collector::NoteImpossible(const MappingRecord& record) {
+  if (record.addr == 0 || record.len == 0) return;
+  const uint64_t end = record.addr + std::min(record.len, UINT64_MAX - record.addr);
+  if (record.len <= session::kMostKernelModuleBytes) {
+    out_.impossible.push_back({record.addr, end});
+  } else {
+    out_.impossible.push_back({record.addr, record.addr + 1});
+    out_.impossible.push_back({end - 1, end});
+  }
+}
+
 void Collector::Finish() {
   MeasureWidth();
   out_.spaces.resize(std::max(spaces_.count(), kFirstUserSpace));
@@ -163,7 +175,10 @@ void Collector::Finish() {
     const MappingRecord& record = mapping.record;
     const KernelExtent extent =
         ExtentOfKernel(mapping.kind, record.addr, record.len, record.pgoff, out_.width);
-    if (extent.start >= extent.end) continue;
+    if (extent.start >= extent.end) {
+      NoteImpossible(record);
+      continue;
+    }
     out_.spaces[mapping.space].mappings.insert(
         {extent.start, extent.end, record.pgoff, mapping.module, mapping.kind});
   }

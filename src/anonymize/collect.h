@@ -86,6 +86,11 @@ struct AddressWidth {
   bool has_signatures = false;
 };
 
+// Of a kernel's memory.
+struct KernelExtent {
+  uint64_t start = 0, end = 0;
+};
+
 struct Collected {
   perfdata::Container container = perfdata::Container::kFile;
   Endian endian = Endian::kLittle;
@@ -96,6 +101,9 @@ struct Collected {
   AddressWidth width;
   uint64_t page_size = 4096;  // of the recorded machine; where that is not known, as mappings lie
   std::vector<CollectedSpace> spaces;  // by SpaceId
+  // What is said of kernels and their modules and cannot be: nothing lies there, yet the addresses
+  // may be such. Of what is too large, the first and the last byte.
+  std::vector<KernelExtent> impossible;
   StringInterner names;
   // Of files that records give both of: what is mapped, and HEADER_BUILD_ID.
   std::set<std::pair<BuildId, StringInterner::Id>> build_ids;
@@ -105,9 +113,6 @@ struct Collected {
 // from 0 on, or up to the end of memory; `pgoff`, the address of a symbol near its start, then
 // tells where it begins, and it is cut to what a kernel may have. Of a module that is larger than
 // any nothing is known, as session has it.
-struct KernelExtent {
-  uint64_t start = 0, end = 0;
-};
 KernelExtent ExtentOfKernel(MappingKind kind, uint64_t addr, uint64_t len, uint64_t pgoff,
                             const AddressWidth& width);
 

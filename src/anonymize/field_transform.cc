@@ -121,7 +121,7 @@ void FieldTransform::operator()(const FieldInfo& field, std::vector<uint8_t>& by
 template <bool kSwap>
 void FieldTransform::MoveChain(ByteView entries, uint8_t* out, MovedChain& last) {
   const Endian endian = kSwap == (kNativeEndian == Endian::kBig) ? Endian::kLittle : Endian::kBig;
-  CpuMode mode = context_.mode;
+  CpuMode mode = CpuMode::kUser;  // of those before a marker, in whatever mode the sample is
   const size_t equal = std::min(last.outer, last.from.EqualTo(entries));
   const uint64_t outside_before = remap_.outside_mappings();
   const uint8_t* at = entries.data();

@@ -29,6 +29,8 @@ struct AddressContext {
   MovedMapping mapping;                            // of MMAP and MMAP2
   const std::vector<uint8_t>* safe_raw = nullptr;  // of a sample that keeps it
   uint32_t thread = 0;                             // whose chains are like each other
+  uint32_t pid = UINT32_MAX;
+  const SpaceTracker* spaces = nullptr;  // of the process on the other machine
 };
 
 // Set it to a record, visit its fields, ask whether all that it is for was dropped.
@@ -110,12 +112,17 @@ class FieldTransform {
       case CpuMode::kGuestKernel:
         return kGuestKernel;
       case CpuMode::kUser:
+        return UserSpaceOn(Machine::kHost);
       case CpuMode::kGuestUser:
-        return context_.user;
+        return UserSpaceOn(Machine::kGuest);
       case CpuMode::kUnknown:
         break;
     }
     return std::nullopt;
+  }
+  [[nodiscard]] SpaceId UserSpaceOn(Machine machine) const {
+    if (machine == context_.machine || context_.spaces == nullptr) return context_.user;
+    return context_.spaces->UserSpace(machine, context_.pid);
   }
   // A chain and what it became.
   struct MovedChain {

@@ -8,6 +8,7 @@
 #include <concepts>
 #include <variant>
 
+#include "anonymize/verify_text.h"
 #include "perfdata/feature_layout.h"
 #include "perfdata/pac_mask.h"
 #include "perfdata/record_layout.h"
@@ -219,7 +220,8 @@ std::set<std::string> HiddenValues::DeniedTexts() const {
     const bool is_public = IsPublicComm(name, rules_.publics) || IsPublicFolder(name) ||
                            IsPublicArgument(name) || IsPublicEventWord(name) || is_pmu ||
                            std::ranges::any_of(public_parts_, is_name);
-    if (name.size() >= kShortest && !is_public) texts.insert(name);
+    // That no name of a module is an original one is seen where names are.
+    if (name.size() >= kShortest && IsText(name) && !is_public) texts.insert(name);
   }
   for (const std::string& id : builds_) {
     if (id.size() < kShortestBuild || public_builds_.contains(id)) continue;

@@ -14,6 +14,9 @@ namespace {
 using perfdata::CpuMode;
 
 constexpr uint64_t kUpperHalf = uint64_t{1} << 63;
+// No process has memory from here to the kernel's half: what is said to lie there is damage, and
+// the bytes of small numbers, read the other way round, look like it.
+constexpr uint64_t kUserEnd = uint64_t{1} << 57;
 constexpr uint64_t kLowest = 65536;
 constexpr uint64_t kFixedTop = 0xffffffffff000000;
 
@@ -130,6 +133,10 @@ AddressWidth SeenMappings::Width(const perfdata::Features& features) const {
 }
 
 void OriginalValues::Add(uint64_t start, uint64_t end) {
+  if (start < kUpperHalf && end > kUserEnd) {
+    end = std::min(end, kUserEnd);
+    if (start >= end) return;
+  }
   start &= ~(kSmallestPage - 1);
   end = ((end - 1) | (kSmallestPage - 1)) + 1;
   if (end == 0 || end > kFixedTop) end = kFixedTop;
@@ -148,9 +155,12 @@ OriginalValues::OriginalValues(const SeenMappings& in, const AddressWidth& width
     const uint64_t end = mapping.addr + std::min(mapping.len, UINT64_MAX - mapping.addr);
     if (start == 0 || start >= end) continue;
     if (start >= kLeastStart && start < k4GB && start % kInText != 0) low_starts_.insert(start);
-    if (end - start <= k4GB) {
+    // A module that is too large is none.
+    const bool is_module = mapping.kernel && !mapping.kernel_image;
+    const uint64_t size = is_module ? mapping.len : end - start;
+    if (size <= k4GB) {
       Add(start, end);
-    } else if (mapping.kernel) {
+    } else if (mapping.kernel_image) {
       Add(start, start + k4GB);
     } else {
       Add(start, start + 1);
@@ -170,7 +180,8 @@ void OriginalValues::AddMoves(const SeenMappings& in, const SeenMappings& out) {
   const AllowedPlaces places(out, width_);
   for (size_t i = 0; i < in.all().size(); ++i) {
     const uint64_t start = StartOf(in.all()[i], width_.is_64_bit);
-    if (start == 0) continue;
+    // What became nothing did not move.
+    if (start == 0 || out.all()[i].addr == 0 || (start >= kUserEnd && start < kUpperHalf)) continue;
     // What is the address of something that did move tells nothing.
     for (const uint64_t move : {out.all()[i].addr - start, start - out.all()[i].addr}) {
       if (move < k4GB || places.Has(move) || HasAddress(move)) continue;

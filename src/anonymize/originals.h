@@ -128,8 +128,9 @@ class OriginalValues {
   void AddMoves(const SeenMappings& in, const SeenMappings& out);
 
   // An address of 4 GB or more, in a page that was mapped. Of a mapping of more than 4 GB the first
-  // and the last page count, as does a kernel's first 4 GB; the last 16 MB of memory do not: there
-  // markers and small negative numbers lie, and nothing that is placed at random.
+  // and the last page count, and of a kernel its first 4 GB; the last 16 MB of memory do not: there
+  // markers and small negative numbers lie, and nothing that is placed at random. Between 2^57 and
+  // 2^63 there is none.
   [[nodiscard]] bool HasAddress(uint64_t value) const { return ranges_.Has(value); }
   // The same below 4 GB, from 64 KB on.
   [[nodiscard]] bool HasLowAddress(uint64_t value) const { return low_.Has(value); }

@@ -47,8 +47,12 @@ class SampleShape::Maker {
       shape_.addresses_.push_back(run);
       return length == kWord;
     }
-    // Times do not count, and process numbers would only as numbers of eight bytes.
-    if (span.IsNoAddress()) return span.IsTime() || span.width < kWord;
+    // Times do not count, and numbers of processes and files do only as numbers of eight bytes.
+    if (span.IsNoAddress()) {
+      if (span.IsTime() || span.width < kWord) return true;
+      shape_.numbers_.push_back(run);
+      return length == kWord;
+    }
     if (joins) {
       shape_.numbers_.back().end = run.end;
     } else {

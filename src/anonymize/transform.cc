@@ -102,9 +102,11 @@ Result<bool> Transform::RewriteSample(const perfdata::TimedRecord& timed) {
   if (!plan || !plan->Fits(raw.bytes)) return false;
   const Machine machine = MachineOf(raw.cpu_mode());
   rewritten_.resize(raw.bytes.size());
-  AddressContext context = {
-      UserSpaceOf(machine, plan->PidOf(raw.bytes)), machine, raw.cpu_mode(), {}};
+  const uint32_t pid = plan->PidOf(raw.bytes);
+  AddressContext context = {UserSpaceOf(machine, pid), machine, raw.cpu_mode(), {}};
   context.thread = plan->TidOf(raw.bytes);
+  context.pid = pid;
+  context.spaces = &spaces_;
   fields_.Begin(context, sample_tally_);
   plan->Rewrite(raw.bytes, fields_, rewritten_.data());
   ++samples_;
@@ -127,6 +129,8 @@ Status Transform::OnSample(const perfdata::TimedRecord& timed) {
   const Machine machine = MachineOf(raw.cpu_mode());
   AddressContext context = {UserSpaceOf(machine, sample_.pid), machine, raw.cpu_mode(), {}};
   context.thread = sample_.tid;
+  context.pid = sample_.pid;
+  context.spaces = &spaces_;
   if ((written_[*timed.event].attr.sample_type & perfdata::kSampleRaw) != 0) {
     safe_raw_ = raw_fields_->Safe(attr, sample_.raw);
     context.safe_raw = &safe_raw_;
@@ -145,7 +149,9 @@ AddressContext Transform::ContextOf(const Record& record) const {
   AddressContext context;
   context.mode = static_cast<CpuMode>(record.misc & perfdata::kMiscCpuModeMask);
   context.machine = MachineOf(context.mode);
-  context.user = spaces_.UserSpace(context.machine, PidOf(record));
+  context.pid = PidOf(record);
+  context.spaces = &spaces_;
+  context.user = spaces_.UserSpace(context.machine, context.pid);
   if (std::holds_alternative<perfdata::CallchainDeferred>(record.body)) {
     context.mode = CpuMode::kUser;  // the kernel says so by the marker only
   }

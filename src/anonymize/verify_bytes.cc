@@ -12,6 +12,12 @@ namespace {
 
 constexpr size_t kWord = 8;
 
+// Two counts side by side, as of events and of texts, or a version and a level.
+bool IsTwoCounts(uint64_t value) {
+  constexpr uint64_t kUpper = 256, kLower = 65536;
+  return value >> 32 < kUpper && static_cast<uint32_t>(value) < kLower;
+}
+
 class Search {
  public:
   Search(ByteView bytes, std::span<const FieldSpan> fields, Endian endian,
@@ -74,7 +80,8 @@ void Search::Word(size_t offset, Endian order) {
   const bool is_address = originals_.HasAddress(value);
   if (!is_address && !originals_.IsMove(value)) return;
   const Place place = PlaceOf(offset, offset + kWord);
-  if (place == Place::kExempt || (order != endian_ && place == Place::kStraddles)) return;
+  if (place == Place::kExempt) return;
+  if (place == Place::kStraddles && (order != endian_ || IsTwoCounts(value))) return;
   Tell(offset, value,
        is_address ? "an address in " + originals_.Describe(value) : "what a mapping moved by",
        place != Place::kNoNumbers);

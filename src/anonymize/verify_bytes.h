@@ -5,8 +5,9 @@
 //  * in eight bytes at any offset, in either order, of what is no number: texts, build-ids, data,
 //    padding;
 //  * in eight bytes at any offset of several numbers, in the byte order of the file, if none of
-//    those is an address, a time or a process number, and nothing else is among them: part of a
-//    text and part of a number are no value;
+//    those is an address, a time or the number of a process or file, and nothing else is among
+//    them: part of a text and part of a number are no value, nor are two numbers below 256 and
+//    65,536;
 //  * in hex, in what is no number: in a run of 8 to 16 digits, of any length behind 0x, or in the
 //    last 16 of a longer run.
 // A value is an address of a page that was mapped, from 4 GB on (OriginalValues::HasAddress), or
@@ -16,10 +17,11 @@
 // bits that is no address, in four bytes in the file's order at any offset of what is no number, or
 // in hex.
 //
-// Times, whole or in part, and parts of process numbers do not count: nanoseconds since the start
-// of a machine pass through its addresses (39 hours are 0x7f…), and so do two thread numbers side
-// by side. That times are those of IN is seen elsewhere (kinds b and f, verify_out.cc). The parts
-// of new addresses are random, and beside bytes of all ones they look like a kernel's.
+// Times, whole or in part, and parts of numbers of processes and files do not count: nanoseconds
+// since the start of a machine pass through its addresses (39 hours are 0x7f…), and so do two
+// thread numbers side by side. That times are those of IN is seen elsewhere (kinds b and f,
+// verify_out.cc). The parts of new addresses and of pseudonyms are random, and beside bytes of all
+// ones they look like a kernel's.
 //
 // Numbers that are no addresses hit by chance now and then: of S bytes mapped, a count of 64 bits
 // that is just then the size of an address (10^13 to 10^14) with S / 2^47, two or more small ones

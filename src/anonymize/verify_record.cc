@@ -27,6 +27,7 @@ bool DecodeBody(ByteView bytes, Endian endian, uint32_t nr_cpus, FieldSpans& fie
 // Decodes `bytes` as a feature; they lie in what `fields` was begun with.
 bool DecodeFeatureFields(uint32_t feature, ByteView bytes, Endian endian, uint32_t nr_cpus,
                          FieldSpans& fields) {
+  fields.BeginFeature(bytes);
   return perfdata::WithFeatureBody(
       feature, [&]<typename Body>() { return DecodeBody<Body>(bytes, endian, nr_cpus, fields); });
 }
@@ -60,7 +61,7 @@ std::optional<Carried> CarriedFeature(const perfdata::Record& record, const RawR
 bool FindFieldsOfSample(const RawRecord& raw, const perfdata::Attr& attr, Endian endian,
                         perfdata::Sample& sample, FieldSpans& fields) {
   fields.Begin(raw.bytes);
-  fields.AddHeader(0, kRecordHeaderSize);
+  fields.AddHeader(0, kRecordHeaderSize, sizeof(uint32_t));
   ByteReader in(raw.payload(), endian);
   sample = perfdata::Sample();
   sample.present = attr.sample_type;
@@ -71,11 +72,19 @@ bool FindFieldsOfSample(const RawRecord& raw, const perfdata::Attr& attr, Endian
 std::optional<perfdata::Record> FindFields(const RawRecord& raw, const perfdata::Attr* attr,
                                            Endian endian, uint32_t nr_cpus, FieldSpans& fields) {
   fields.Begin(raw.bytes);
-  fields.AddHeader(0, std::min(raw.bytes.size(), kRecordHeaderSize));
+  fields.AddHeader(0, std::min(raw.bytes.size(), kRecordHeaderSize), sizeof(uint32_t));
   Result<perfdata::Record> record = perfdata::DecodeRecord(raw, {endian, attr});
   if (!record) return std::nullopt;
   if (const auto carried = CarriedFeature(*record, raw, endian)) {
-    fields.AddHeader(kRecordHeaderSize, carried->begin);
+    // Type and id are of 64 bits each; version and feature, of an EVENT_UPDATE, are not.
+    const bool is_update = std::holds_alternative<perfdata::EventUpdate>(record->body);
+    constexpr size_t kWord = sizeof(uint64_t), kVersion = kRecordHeaderSize + (2 * kWord);
+    const size_t numbers_end = is_update ? kVersion : carried->begin;
+    fields.AddHeader(kRecordHeaderSize, numbers_end);
+    if (is_update) {
+      fields.AddHeader(kVersion, kVersion + kWord, sizeof(uint32_t));
+      fields.AddHeader(kVersion + kWord, carried->begin);
+    }
     if (!DecodeFeatureFields(carried->feature, raw.bytes.subspan(carried->begin, carried->size),
                              endian, nr_cpus, fields)) {
       return std::nullopt;

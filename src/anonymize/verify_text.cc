@@ -17,8 +17,13 @@ bool IsWordByte(uint8_t c) {
 
 }  // namespace
 
+bool IsText(std::string_view name) {
+  return std::ranges::any_of(name, [&](char c) { return c != name.front(); }) &&
+         std::ranges::none_of(name, [](char c) { return static_cast<uint8_t>(c) < ' '; });
+}
+
 void DenyList::Add(std::string_view text) {
-  if (text.size() >= kShortest) texts_.emplace(text);
+  if (text.size() >= kShortest && IsText(text)) texts_.emplace(text);
 }
 
 void DenyList::AddHomeOf(std::string_view path) {

@@ -15,6 +15,10 @@
 
 namespace stackreel::anonymize {
 
+// Whether it may be a name: what has control characters, or one byte only, comes of damage, and
+// numbers look like it.
+bool IsText(std::string_view name);
+
 // Gathers the texts of IN that may not stand in OUT: from kIdentity on the host's name, the names
 // in /home/NAME and /Users/NAME, the words of the command line that are neither options nor names
 // of commands, and the paths of control groups. Left out is what stands in OUT by right: words of
