@@ -143,10 +143,12 @@ struct ModuleCode::Reader {
 
   // The GOT slots of mcount and its kin, and the PLT entries that jump by way of them.
   void ReadProfilingSlots() {
-    const std::vector<elf::Symbol> symbols = module.image_->ReadDynsym();
+    // Relocations name a symbol by its place in the table, where entry 0 is none.
     std::set<uint32_t> wanted;
-    for (uint32_t i = 0; i < symbols.size(); ++i) {
-      if (IsProfilingFunction(symbols[i].name)) wanted.insert(i);
+    elf::SymbolCursor symbols = module.image_->Dynsym();
+    elf::Symbol symbol;
+    for (uint32_t i = 0; symbols.Next(&symbol); ++i) {
+      if (IsProfilingFunction(symbol.name)) wanted.insert(i);
     }
     if (wanted.empty()) return;
     for (const char* const name : {".rela.dyn", ".rela.plt"}) {

@@ -1,8 +1,11 @@
 #include "tracer/module_code.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include "base/memory_io.h"
 #include "os/file.h"
@@ -16,6 +19,13 @@ __attribute__((noinline, noclone)) int TracerModuleCodeTestFunction(int x) {
 int TracerModuleCodeTestAlias(int x)
     __attribute__((nothrow, alias("TracerModuleCodeTestFunction")));
 }
+
+// As a compiler with -pg calls the C library's function, by way of its GOT slot; and a call of
+// another.
+__asm__(
+    ".text\n.globl module_code_profiled\n.type module_code_profiled, @function\n"
+    "module_code_profiled:\n push %rbp\n mov %rsp, %rbp\n call *__fentry__@GOTPCREL(%rip)\n"
+    " call getpid@PLT\n pop %rbp\n ret\n.size module_code_profiled, . - module_code_profiled\n");
 
 namespace stackreel::tracer {
 namespace {
@@ -45,6 +55,23 @@ TEST(ModuleCode, KnowsAFunctionByAllItsNames) {
   const auto site = module->ChooseSite(*found, {});
   ASSERT_TRUE(site.has_value());
   EXPECT_GE(site->address, found->start);
+}
+
+TEST(ModuleCode, KnowsWhichCallsAreThoseOfAProfiler) {
+  const auto module = ReadThisProgram();
+  std::set<std::string_view> called;
+  for (const ModuleFunction& function : module->functions()) {
+    const auto site = module->ChooseSite(function, {});
+    if (!site || site->kind != x86::SiteKind::kCall) continue;
+    called.insert(function.name);
+    if (function.name == "module_code_profiled") {
+      EXPECT_EQ(site->address - function.start, 4U);
+      EXPECT_EQ(site->length, 6U);
+    }
+  }
+  // Those that other tests of this program are about, too.
+  EXPECT_THAT(called,
+              ::testing::UnorderedElementsAre("module_code_profiled", "plan_framed", "plan_late"));
 }
 
 TEST(ModuleCode, FunctionsAscendAndDoNotOverlap) {

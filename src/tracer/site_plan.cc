@@ -79,16 +79,22 @@ class Planner {
 
   [[nodiscard]] Outcome PlanOne(const SiteWish& wish) {
     const ModuleFunction& function = *wish.target;
-    const auto choose = [&](bool allow_trap) {
-      return module_.code->ChooseSite(function,
-                                      {.has_shadow_stack = options_.has_shadow_stack,
-                                       .has_branch_tracking = options_.has_branch_tracking,
-                                       .allow_trap = allow_trap});
-    };
-    const auto chosen = choose(options_.allow_trap);
+    x86::SiteOptions site_options = {.has_shadow_stack = options_.has_shadow_stack,
+                                     .has_branch_tracking = options_.has_branch_tracking,
+                                     .allow_trap = options_.allow_trap};
+    auto chosen = module_.code->ChooseSite(function, site_options);
+    auto stub_kind = chosen ? StubFor(wish, *chosen) : wish.stub;
+    if (!stub_kind) {
+      // What the compiler has made room for is of no use; the entry may be.
+      site_options.allow_prepared = false;
+      chosen = module_.code->ChooseSite(function, site_options);
+      stub_kind = wish.stub;
+    }
     if (!chosen) {
       std::string reason = ReasonOf(chosen.error());
-      if (!options_.allow_trap && !options_.why_no_trap.empty() && choose(true)) {
+      site_options.allow_trap = true;
+      if (!options_.allow_trap && !options_.why_no_trap.empty() &&
+          module_.code->ChooseSite(function, site_options)) {
         reason += fmt::format("; {}", options_.why_no_trap);
       }
       return std::unexpected(std::move(reason));
@@ -98,20 +104,22 @@ class Planner {
       return std::unexpected("its own loop begins at its first byte");
     }
     PlannedSite planned;
-    planned.stub_kind = wish.stub;
-    switch (WhatComesBefore(function, chosen->address - function.start)) {
-      case Before::kNothing:
-        break;
-      case Before::kFrame:
-        if (wish.stub != agent::StubKind::kCall) {
-          return std::unexpected("its site is not at its entry");
-        }
-        planned.stub_kind = agent::StubKind::kFramedCall;
-        break;
-      case Before::kOther:
-        return std::unexpected("its site is not at its entry");
-    }
+    planned.stub_kind = *stub_kind;
     return Build(wish, *chosen, std::move(planned));
+  }
+
+  // Nothing if a stub there would not know the return address.
+  static std::optional<agent::StubKind> StubFor(const SiteWish& wish, const x86::Site& site) {
+    switch (WhatComesBefore(*wish.target, site.address - wish.target->start)) {
+      case Before::kNothing:
+        return wish.stub;
+      case Before::kFrame:
+        if (wish.stub == agent::StubKind::kCall) return agent::StubKind::kFramedCall;
+        return std::nullopt;
+      case Before::kOther:
+        return std::nullopt;
+    }
+    return std::nullopt;
   }
 
   [[nodiscard]] Outcome Build(const SiteWish& wish, const x86::Site& chosen, PlannedSite planned) {

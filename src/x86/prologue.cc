@@ -55,7 +55,9 @@ class SiteChooser {
       return std::unexpected(SiteError{SiteRefusal::kReturnsFromSignal, {}});
     }
     after_endbr64_ = first->is_endbr64 ? first->length : 0;
-    if (auto site = FindPrepared()) return *site;
+    if (options_.allow_prepared) {
+      if (auto site = FindPrepared()) return *site;
+    }
     return FindOrdinary();
   }
 

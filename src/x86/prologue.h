@@ -82,6 +82,7 @@ struct SiteOptions {
   bool has_shadow_stack = false;     // RelocateOptions
   bool has_branch_tracking = false;  // never cover an endbr64
   bool allow_trap = true;
+  bool allow_prepared = true;  // the kinds that compilers make room for: all above kJump
 };
 
 // Chooses the best kind of site for the function of `flow`, whose bytes are `code`: these must end
