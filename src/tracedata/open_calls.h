@@ -28,6 +28,15 @@ class OpenCalls {
     open_.pop_back();
     return true;
   }
+  // Ends all of them, as those inside of End's.
+  template <typename Leave>
+  void EndAll(Leave leave) {
+    while (!open_.empty()) {
+      const uint32_t inner = open_.back();
+      open_.pop_back();
+      leave(inner);
+    }
+  }
 
  private:
   static constexpr size_t kMaxSearched = 4096;  // more than any agent has open

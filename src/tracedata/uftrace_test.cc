@@ -262,6 +262,44 @@ TEST_F(UftraceData, ATraceWrittenAsUftracesIsReadAsItWas) {
   EXPECT_EQ(TextOf(**third, 1), TextOf(**source, 1));
 }
 
+// It is another thread of ours, but no other of the process's.
+TEST_F(UftraceData, WhatIsExecutedGoesOnInTheSameFile) {
+  for (const bool executes : {true, false}) {
+    FakeTrace trace;
+    auto writer = TraceWriter::Begin(trace.calls, trace.facts, 1);
+    (void)writer->Add(TraceClock{.origin_ticks = 0, .ticks_per_second = 1'000'000'000});
+    (void)writer->Add(TraceModule{.id = 3, .path = "/bin/prog"});
+    for (uint32_t id = 0; id < 2; ++id) {
+      (void)writer->Add(TraceFunction{.id = id,
+                                      .module = 3,
+                                      .svma = Svma(0x1000 + id * 16),
+                                      .size = 16,
+                                      .name = "f" + std::to_string(id)});
+    }
+    if (executes) (void)writer->Add(ProcessExec{.ticks = 20, .pid = 10, .path = "/bin/prog"});
+    const std::vector<FakeEvent> runs[] = {
+        {{.kind = EventKind::kEntry, .ticks = 10, .function = 0},
+         {.kind = EventKind::kEntry, .ticks = 15, .function = 1}},
+        {{.kind = EventKind::kEntry, .ticks = 30, .function = 0},
+         {.kind = EventKind::kExit, .ticks = 40, .function = 0}}};
+    for (uint32_t i = 0; i < 2; ++i) {
+      (void)writer->Add(TraceThread{.index = i, .pid = 10, .tid = 10, .comm = "prog"});
+      ChunkBuilder builder(*writer, i);
+      WriteRun(runs[i], builder);
+      (void)builder.Flush();
+    }
+    (void)writer->Flush();
+    auto source = trace.Open();
+    MemoryFolder written = WrittenAsUftraces(**source);
+    auto again = OpenUftraceData(written.Reader());
+    ASSERT_TRUE(again);
+    ASSERT_EQ((*again)->tables().threads.size(), executes ? 1u : 2u);
+    EXPECT_EQ((*again)->tables().threads[0].tid, 10u);
+    EXPECT_EQ(TextOf(**again, 0),
+              executes ? "+f0@10 +f1@15 -f1@30 -f0@30 +f0@30 -f0@40 " : "+f0@10 +f1@15 ");
+  }
+}
+
 // Of structs alone a trace records nothing; uftrace shows them where a record says that more comes.
 TEST_F(UftraceData, StructsAreWrittenThoughNothingIsRecordedOfThem) {
   FakeTrace trace;

@@ -109,6 +109,8 @@ class UftraceWriter {
   };
   void PutEvent(const EventBatch& batch, const OrderedEvent& event, OpenCalls& open);
   Status WriteThread(size_t row);
+  Status WriteCalls(size_t row, OpenCalls& open, std::unique_ptr<ByteSink>& file);
+  [[nodiscard]] std::optional<size_t> AfterExec(size_t row) const;
   Status WriteSymbols();
   Status WriteTasks();
   Status WriteMap();
@@ -144,6 +146,7 @@ class UftraceWriter {
   };
   std::vector<Written> threads_;
   std::set<uint32_t> tids_;
+  std::set<size_t> written_;  // rows of threads
 };
 
 uint64_t UftraceWriter::Time(uint64_t ticks) const {
@@ -257,30 +260,61 @@ void UftraceWriter::PutEvent(const EventBatch& batch, const OrderedEvent& event,
   if (more) PutValues(formats, values);
 }
 
+// What a process has executed is another thread of ours, with the same numbers, and the same of
+// uftrace.
+std::optional<size_t> UftraceWriter::AfterExec(size_t row) const {
+  const TraceThread& before = tables_.threads[row];
+  if (before.tid != before.pid ||
+      std::ranges::find(tables_.execs, before.pid, &ProcessExec::pid) == tables_.execs.end()) {
+    return std::nullopt;
+  }
+  for (size_t next = row + 1; next < tables_.threads.size(); ++next) {
+    const TraceThread& thread = tables_.threads[next];
+    if (thread.pid == before.pid && thread.tid == before.tid) return next;
+  }
+  return std::nullopt;
+}
+
 Status UftraceWriter::WriteThread(size_t row) {
-  const TraceThread& thread = tables_.threads[row];
-  const std::unique_ptr<ThreadCalls> calls = source_.CallsOf(row);
+  OpenCalls open;
   std::unique_ptr<ByteSink> file;
   records_.Clear();
-  OpenCalls open;
+  for (std::optional<size_t> next = row; next; next = AfterExec(*next)) {
+    written_.insert(*next);
+    TRY(WriteCalls(*next, open, file));
+  }
+  return file == nullptr ? Status() : file->Write(records_.view());
+}
+
+// Behind those of what the thread was before, if there is a file already.
+Status UftraceWriter::WriteCalls(size_t row, OpenCalls& open, std::unique_ptr<ByteSink>& file) {
+  const TraceThread& thread = tables_.threads[row];
+  const std::unique_ptr<ThreadCalls> calls = source_.CallsOf(row);
+  bool begins = true;
   while (true) {
     TRY_ASSIGN(const EventBatch batch, calls->Next());
-    if (batch.events.empty()) break;
+    if (batch.events.empty()) return {};
+    const uint64_t first = batch.events.front().ticks;
     if (file == nullptr) {
       // A number that was used again is another thread.
       uint32_t tid = thread.tid;
       while (!tids_.insert(tid).second) tid = *tids_.rbegin() + 1;
       TRY_ASSIGN(file, out_.Create(fmt::format("{}.dat", tid)));
-      threads_.push_back({thread.pid, tid, Time(batch.events.front().ticks)});
-      first_ = std::min(first_, Time(batch.events.front().ticks));
+      threads_.push_back({thread.pid, tid, Time(first)});
+      first_ = std::min(first_, Time(first));
+    } else if (begins) {
+      open.EndAll([&](uint32_t inner) {
+        PutRecord(UftraceType::kExit, first, static_cast<uint32_t>(open.depth()), AddressOf(inner),
+                  false);
+      });
     }
+    begins = false;
     for (const OrderedEvent& event : batch.events) PutEvent(batch, event, open);
     last_ = std::max(last_, Time(batch.events.back().ticks));
     if (records_.size() < kPiece) continue;
     TRY(file->Write(records_.view()));
     records_.Clear();
   }
-  return file == nullptr ? Status() : file->Write(records_.view());
 }
 
 std::string UftraceWriter::EnumerationName(uint32_t id) const {
@@ -485,7 +519,9 @@ Status UftraceWriter::WriteInfo() {
 }
 
 Status UftraceWriter::Write() {
-  for (size_t row = 0; row < tables_.threads.size(); ++row) TRY(WriteThread(row));
+  for (size_t row = 0; row < tables_.threads.size(); ++row) {
+    if (!written_.contains(row)) TRY(WriteThread(row));
+  }
   TRY(WriteSymbols());
   TRY(WriteMap());
   TRY(WriteTasks());
