@@ -5,22 +5,16 @@ However a program ends, calls that were open are in its trace. Exit code 77: the
 or nothing may be traced here."""
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
+
+from checks import SKIPPED, build, check, failures, is_refused, result
 
 STACKREEL, SOURCE = (os.path.abspath(path) for path in sys.argv[1:3])
 # How it ends → its exit code.
 WAYS = {"return": 0, "exit": 3, "_exit": 3, "abort": 134, "kill": 137, "fault": 139, "exec": 0,
         "exec_fails": 0}
-failures = []
-
-
-def check(ok, what):
-    print(("ok      " if ok else "FAILED  ") + what, flush=True)
-    if not ok:
-        failures.append(what)
 
 
 def run(*arguments):
@@ -28,22 +22,17 @@ def run(*arguments):
 
 
 def main():
-    compiler = shutil.which("gcc") or shutil.which("clang-19")
-    if not compiler:
-        print("no compiler here")
-        return 77
     with tempfile.TemporaryDirectory() as folder:
         program = os.path.join(folder, "ends")
-        subprocess.run([compiler, "-O1", "-g", "-pthread", SOURCE, "-o", program], check=True)
+        build(SOURCE, program, "-O1", "-g", "-pthread")
         trace = os.path.join(folder, "trace")
         for way, code in WAYS.items():
             for threads in (1, 2):
                 label = f"{way}, {threads} thread{'s' * (threads > 1)}"
                 traced = run("trace", "-P", ".", "-o", trace, "--", program, way,
                              *["x"] * (threads - 1))
-                if re.search("(command cannot|may not) be traced", traced.stderr):
-                    print(traced.stderr)
-                    return 77
+                if is_refused(traced.stderr):
+                    return SKIPPED
                 check(traced.returncode == code, f"{label}: exit code {traced.returncode}")
                 shown = run("replay", "-i", trace)
                 check(shown.returncode == 0, f"{label}: the trace is whole {shown.stderr}")
@@ -60,8 +49,7 @@ def main():
         found = re.search(r"([\d.]+) (us|ms|s) .*\} /\* main \*/", shown.stdout)
         took = float(found[1]) * {"us": 1e-6, "ms": 1e-3, "s": 1}[found[2]] if found else 0
         check(0.001 <= took < 60, f"by the kernel's clock main took {took} s")
-    print(f"{len(failures)} failures")
-    return 1 if failures else 0
+    return result()
 
 
 if __name__ == "__main__":

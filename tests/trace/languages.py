@@ -5,11 +5,12 @@ Each language is tried whose compiler is here; with all its functions patched, a
 and returns what it does else, and says why functions are left alone. Exit code 77: there is none of
 the compilers, or nothing may be traced here."""
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
+
+from checks import SKIPPED, is_refused
 
 STACKREEL, SOURCES = (os.path.abspath(path) for path in sys.argv[1:3])
 PATIENCE = 240
@@ -62,8 +63,7 @@ def try_language(compiler, make, pattern, said):
         program = make(folder)
         alone = run(program, folder)
         traced = run([STACKREEL, "trace", "-P", pattern, "-o", "trace", "--", *program], folder)
-    if re.search("(command cannot|may not) be traced", traced.stderr):
-        print(traced.stderr)
+    if is_refused(traced.stderr):
         return None
     same = (alone.stdout, alone.returncode) == (traced.stdout, traced.returncode)
     told = said is None or said in traced.stderr
@@ -78,7 +78,7 @@ def main():
     results = [try_language(*language) for language in LANGUAGES if shutil.which(language[0])]
     if all(result is None for result in results):
         print("no compiler of these languages here")
-        return 77
+        return SKIPPED
     return 1 if False in results else 0
 
 

@@ -11,16 +11,10 @@ import subprocess
 import sys
 import tempfile
 
+from checks import SKIPPED, build, check, is_refused, result
+
 STACKREEL, SOURCE = (os.path.abspath(path) for path in sys.argv[1:3])
-COMPILER = shutil.which("gcc") or shutil.which("clang-19")
 CALLS = 200_000  # each of the two times; several chunks
-failures = []
-
-
-def check(ok, what):
-    print(("ok      " if ok else "FAILED  ") + what, flush=True)
-    if not ok:
-        failures.append(what)
 
 
 class Trace:
@@ -146,7 +140,7 @@ def named_as_asked(program, folder):
 def only_later(program, folder):
     """What only a program has that is executed later, and what none has."""
     second = os.path.join(folder, "second")
-    subprocess.run([COMPILER, "-O1", "-g", "-Dstep=later_step", SOURCE, "-o", second], check=True)
+    build(SOURCE, second, "-O1", "-g", "-Dstep=later_step")
     for pattern, code, calls in (("later_step", 0, 2), ("no_step", 1, 0)):
         run = subprocess.run([STACKREEL, "trace", "--follow", "-P", pattern, "-o",
                               os.path.join(folder, "later"), "--", program, "1", second, "1"],
@@ -178,17 +172,13 @@ def in_use(program, folder):
 
 
 def main():
-    if not COMPILER:
-        print("no compiler here")
-        return 77
     with tempfile.TemporaryDirectory() as folder:
         program = os.path.join(folder, "outputs")
-        subprocess.run([COMPILER, "-O1", "-g", SOURCE, "-o", program], check=True)
+        build(SOURCE, program, "-O1", "-g")
         first = Trace(program, os.path.join(folder, "trace"), calls=1)
         said, *_ = first.finish() if first.is_ready else first.process.communicate()[1:]
-        if re.search("(command cannot|may not) be traced", said):
-            print(said)
-            return 77
+        if is_refused(said):
+            return SKIPPED
         removed_while_it_is_written(program, folder)
         disk_full(program, folder)
         dropped(program, folder)
@@ -197,8 +187,7 @@ def main():
         named_as_asked(program, folder)
         only_later(program, folder)
         in_use(program, folder)
-    print(f"{len(failures)} failures")
-    return 1 if failures else 0
+    return result()
 
 
 if __name__ == "__main__":

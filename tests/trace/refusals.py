@@ -17,6 +17,8 @@ import sys
 import tempfile
 import time
 
+from checks import build
+
 UPDATE = "--update" in sys.argv
 STACKREEL, SOURCE, EXPECTED = (os.path.abspath(p) for p in sys.argv[1:] if p != "--update")
 NOBODY = 65534
@@ -188,13 +190,9 @@ def read_sections(path):
 
 
 def main():
-    compiler = shutil.which("gcc") or shutil.which("clang-19")
-    if not compiler:
-        print("no compiler here")
-        return 77
     with tempfile.TemporaryDirectory() as folder:
         cases = Cases(folder)
-        subprocess.run([compiler, "-O1", SOURCE, "-o", cases.program], check=True)
+        build(SOURCE, cases.program, "-O1")
         cases.run()
     if UPDATE:
         with open(EXPECTED, "w") as file:

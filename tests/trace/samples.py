@@ -10,20 +10,14 @@ import subprocess
 import sys
 import tempfile
 
+from checks import SKIPPED, build, check, result
+
 STACKREEL, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-NO_EVENTS = 77  # the test is skipped: perf events are refused here
 # Doubt of the two clocks, in nanoseconds: docs/tracing.md.
 DOUBT = 20_000
 # Percent of the stacks. It is 99 to 100 where the recorder has a CPU when it wants one, and none
 # where return addresses are not looked for.
 LEAST_WHOLE = 80
-failures = []
-
-
-def check(good, what):
-    print("ok  " if good else "BAD ", what)
-    if not good:
-        failures.append(what)
 
 
 def run(*command):
@@ -128,11 +122,11 @@ def check_record_beside():
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        subprocess.run(["cc", "-O2", "-g", "-o", "program", SOURCE, "-lpthread"], check=True)
+        build(SOURCE, "program", "-O2", "-g", "-pthread")
         plain = run(STACKREEL, "record", "-F", "1500", "-o", "plain.data", "./program", "10")
         if plain.returncode == 125:
             print(plain.stderr)
-            sys.exit(NO_EVENTS)
+            sys.exit(SKIPPED)  # perf events are refused here
         traced = run(STACKREEL, "trace", "-v", "--with-samples=1500", "-P", ".", "-o", "trace",
                      "--", "./program", "10")
         print(traced.stderr)
@@ -160,7 +154,7 @@ def main():
         check(kinds["P"] == len(traced_samples), f"samples for Chrome: {kinds['P']}")
         replay = run(STACKREEL, "replay", "--samples", "-i", "trace", "-F", "phase_*", "-D", "1")
         check(replay.stdout.count("/* sampled: ") == len(traced_samples), "samples in the replay")
-    sys.exit(1 if failures else 0)
+    sys.exit(result())
 
 
 main()

@@ -3,34 +3,23 @@
 
 Exit code 77: there is no compiler, or nothing may be traced here."""
 import os
-import re
-import shutil
 import subprocess
 import sys
 import tempfile
+
+from checks import SKIPPED, build, check, failures, is_refused, result
 
 STACKREEL, SOURCE = (os.path.abspath(path) for path in sys.argv[1:3])
 # Of what is said to be lost by each, a part.
 FILTERS = ("prctl", "syscall")
 SIGNALS = ("mask", "old_mask", "own_handler", "handler_mask")
 CALLS = 101
-failures = []
-
-
-def check(ok, what):
-    print(("ok      " if ok else "FAILED  ") + what, flush=True)
-    if not ok:
-        failures.append(what)
 
 
 def main():
-    compiler = shutil.which("gcc") or shutil.which("clang-19")
-    if not compiler:
-        print("no compiler here")
-        return 77
     with tempfile.TemporaryDirectory() as folder:
         program, trace = os.path.join(folder, "settings"), os.path.join(folder, "trace")
-        subprocess.run([compiler, "-O1", "-g", "-pthread", SOURCE, "-o", program], check=True)
+        build(SOURCE, program, "-O1", "-g", "-pthread")
         for way in ("nothing", *FILTERS, *SIGNALS):
             alone = subprocess.run([program, way], capture_output=True, text=True, timeout=60)
             if alone.returncode == 77:
@@ -39,9 +28,8 @@ def main():
             traced = subprocess.run([STACKREEL, "trace", "-a", "--traps", "-P", "read_text", "-P",
                                      "short_*", "-o", trace, "--", program, way],
                                     capture_output=True, text=True, timeout=60)
-            if re.search("(command cannot|may not) be traced", traced.stderr):
-                print(traced.stderr)
-                return 77
+            if is_refused(traced.stderr):
+                return SKIPPED
             check(traced.returncode == alone.returncode and traced.stdout == alone.stdout,
                   f"{way}: exit code {traced.returncode}")
             shown = subprocess.run([STACKREEL, "replay", "-f", "none", "--no-comment", "-i", trace],
@@ -55,8 +43,7 @@ def main():
             check(trapped == (1 if way in SIGNALS else CALLS), f"{way}: {trapped} calls by traps")
             if failures:
                 print(traced.stderr)
-    print(f"{len(failures)} failures")
-    return 1 if failures else 0
+    return result()
 
 
 if __name__ == "__main__":

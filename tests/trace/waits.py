@@ -3,23 +3,16 @@
 
 Exit code 77: there is no compiler, or nothing may be traced here."""
 import os
-import re
 import select
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 
+from checks import SKIPPED, build, check, is_refused, result
+
 STACKREEL, SOURCE = (os.path.abspath(path) for path in sys.argv[1:3])
 PATIENCE = 30  # of what takes seconds
-failures = []
-
-
-def check(ok, what):
-    print(("ok      " if ok else "FAILED  ") + what, flush=True)
-    if not ok:
-        failures.append(what)
 
 
 def beside_traps(program, trace):
@@ -32,8 +25,7 @@ def beside_traps(program, trace):
     except subprocess.TimeoutExpired:
         os.killpg(tracer.pid, signal.SIGKILL)
         stdout, stderr = tracer.communicate()
-    if re.search("(command cannot|may not) be traced", stderr):
-        print(stderr)
+    if is_refused(stderr):
         return False
     check(stdout == "2 waits\n", f"beside traps: {stdout.strip()}")
     check(" 4 calls of 2 functions" in stderr, f"beside traps: {stderr.strip()}")
@@ -61,18 +53,13 @@ def while_deferred(program, trace):
 
 
 def main():
-    compiler = shutil.which("gcc") or shutil.which("clang-19")
-    if not compiler:
-        print("no compiler here")
-        return 77
     with tempfile.TemporaryDirectory() as folder:
         program, trace = os.path.join(folder, "waits"), os.path.join(folder, "trace")
-        subprocess.run([compiler, "-O1", "-g", "-pthread", SOURCE, "-o", program], check=True)
+        build(SOURCE, program, "-O1", "-g", "-pthread")
         if not beside_traps(program, trace):
-            return 77
+            return SKIPPED
         while_deferred(program, trace)
-    print(f"{len(failures)} failures")
-    return 1 if failures else 0
+    return result()
 
 
 if __name__ == "__main__":
