@@ -50,11 +50,14 @@ class GraphCommand : public Command {
     input_.AddFunctions(roots_);
     TRY(input_.Open());
     TRY_ASSIGN(const profile::Profile profile, analyze::MakeTraceProfile(input_.calls()));
-    const std::string text = format_ == "json"     ? TraceGraphJson(profile, options_)
-                             : format_ == "folded" ? views::Folded(profile, {})
-                                                   : TraceGraphText(profile, options_);
     TRY_ASSIGN(const std::unique_ptr<os::OutputFile> out, CreateTextOutput(output_));
-    TRY(out->Write(AsBytes(text)));
+    if (format_ == "json") {
+      TRY(TraceGraphJson(profile, options_, *out));
+    } else if (format_ == "folded") {
+      TRY(out->Write(AsBytes(views::Folded(profile, {}))));
+    } else {
+      TRY(TraceGraphText(profile, options_, *out));
+    }
     TRY(out->Commit());
     return input_.Report(global);
   }

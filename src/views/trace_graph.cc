@@ -24,9 +24,10 @@ CallTree MakeTree(const profile::Profile& profile, const TraceGraphOptions& opti
   return MakeCallTree(profile, {}, tree);
 }
 
-// Calls visit(index, depth) for each node but the root, callees after their caller.
+// Calls visit(index, depth) for each node but the root, callees after their caller, until one
+// fails.
 template <typename Visit>
-void Walk(const CallTree& tree, Visit visit) {
+Status Walk(const CallTree& tree, Visit visit) {
   std::vector<std::pair<uint32_t, uint32_t>> stack;  // node, depth
   const auto push = [&](const TreeNode& node, uint32_t depth) {
     for (uint32_t i = node.child_count; i > 0; --i)
@@ -36,9 +37,10 @@ void Walk(const CallTree& tree, Visit visit) {
   while (!stack.empty()) {
     const auto [index, depth] = stack.back();
     stack.pop_back();
-    visit(index, depth);
+    TRY(visit(index, depth));
     push(tree.nodes[index], depth + 1);
   }
+  return {};
 }
 
 std::string_view NameOf(const profile::Profile& profile, const TreeNode& node) {
@@ -47,44 +49,53 @@ std::string_view NameOf(const profile::Profile& profile, const TreeNode& node) {
 
 }  // namespace
 
-std::string TraceGraphText(const profile::Profile& profile, const TraceGraphOptions& options) {
+Status TraceGraphText(const profile::Profile& profile, const TraceGraphOptions& options,
+                      ByteSink& out) {
   const CallTree tree = MakeTree(profile, options);
-  std::string out = "#     TOTAL        SELF       CALLS   FUNCTION\n";
-  Walk(tree, [&](uint32_t index, uint32_t depth) {
+  TextStream stream(out);
+  std::string& text = stream.text();
+  text = "#     TOTAL        SELF       CALLS   FUNCTION\n";
+  TRY(Walk(tree, [&](uint32_t index, uint32_t depth) {
     const TreeNode& node = tree.nodes[index];
-    AppendDuration(out, node.total.weight);
-    out += ' ';
-    AppendDuration(out, node.self.weight);
-    out += ' ';
-    AppendNumber(out, node.self.samples, 11);
-    out += " | ";
-    out.append(2 * size_t{depth}, ' ');
-    out += NameOf(profile, node);
-    out += '\n';
-  });
-  return out;
+    AppendDuration(text, node.total.weight);
+    text += ' ';
+    AppendDuration(text, node.self.weight);
+    text += ' ';
+    AppendNumber(text, node.self.samples, 11);
+    text += " | ";
+    text.append(2 * size_t{depth}, ' ');
+    text += NameOf(profile, node);
+    text += '\n';
+    return stream.Pass();
+  }));
+  return stream.Flush();
 }
 
-std::string TraceGraphJson(const profile::Profile& profile, const TraceGraphOptions& options) {
+Status TraceGraphJson(const profile::Profile& profile, const TraceGraphOptions& options,
+                      ByteSink& out) {
   const CallTree tree = MakeTree(profile, options);
-  std::string out = "{\"schema\":\"stackreel.trace_graph\",\"version\":1,\"nodes\":[";
+  TextStream stream(out);
+  std::string& text = stream.text();
+  text = "{\"schema\":\"stackreel.trace_graph\",\"version\":1,\"nodes\":[";
   std::vector<int64_t> numbers(tree.nodes.size(), -1);
   int64_t next = 0;
-  Walk(tree, [&](uint32_t index, uint32_t depth) {
+  TRY(Walk(tree, [&](uint32_t index, uint32_t depth) {
     const TreeNode& node = tree.nodes[index];
     numbers[index] = next;
-    out +=
+    text +=
         fmt::format("{}\n{{\"parent\":{},\"depth\":{},\"calls\":{},\"total_ns\":{},\"self_ns\":{},",
                     next == 0 ? "" : ",", numbers[node.parent], depth, node.self.samples,
                     node.total.weight, node.self.weight);
     ++next;
-    out += "\"function\":";
-    AppendJsonString(out, NameOf(profile, node));
-    out += ",\"module\":";
-    AppendJsonString(out, profile.Text(profile.frames()[node.frame].module));
-    out += '}';
-  });
-  return out + "\n]}\n";
+    text += "\"function\":";
+    AppendJsonString(text, NameOf(profile, node));
+    text += ",\"module\":";
+    AppendJsonString(text, profile.Text(profile.frames()[node.frame].module));
+    text += '}';
+    return stream.Pass();
+  }));
+  text += "\n]}\n";
+  return stream.Flush();
 }
 
 }  // namespace stackreel::views

@@ -1,8 +1,10 @@
 // The merged call graph of a trace: each way to a function once, with its calls and times.
 #pragma once
 
-#include <string>
+#include <cstdint>
 
+#include "base/error.h"
+#include "base/io.h"
 #include "profile/profile.h"
 
 namespace stackreel::views {
@@ -13,9 +15,11 @@ struct TraceGraphOptions {
   uint32_t max_depth = UINT32_MAX;
   double min_percent = 0;
 };
-std::string TraceGraphText(const profile::Profile& profile, const TraceGraphOptions& options);
+Status TraceGraphText(const profile::Profile& profile, const TraceGraphOptions& options,
+                      ByteSink& out);
 // {"schema":"stackreel.trace_graph","version":1,"nodes":[…]}: a node names its parent by number,
 // which comes before it; -1: none. Times in nanoseconds.
-std::string TraceGraphJson(const profile::Profile& profile, const TraceGraphOptions& options);
+Status TraceGraphJson(const profile::Profile& profile, const TraceGraphOptions& options,
+                      ByteSink& out);
 
 }  // namespace stackreel::views
