@@ -243,22 +243,25 @@ void FillPatterns(Registers& registers, uint64_t seed, uint64_t flags) {
   }
   registers.general[4] = flags;
 }
-void ExpectSame(const Registers& seen, const Registers& expected, bool with_stack) {
+void ExpectSame(const Registers& seen, const Registers& expected) {
   for (size_t i = 0; i < 16; ++i) {
     EXPECT_EQ(seen.general[i], expected.general[i]) << "register " << i;
     EXPECT_EQ(seen.vector[i][0], expected.vector[i][0]) << "vector " << i;
     EXPECT_EQ(seen.vector[i][1], expected.vector[i][1]) << "vector " << i;
   }
-  for (size_t i = 0; with_stack && i < 8; ++i) EXPECT_EQ(seen.stack[i], expected.stack[i]);
 }
 
-void CheckRegisters(void (*stub)()) {
+// `lower`: words that the stack is lower by than it would be.
+void CheckRegisters(void (*stub)(), size_t lower = 0) {
   for (const uint64_t flags : kFlags) {
     FillPatterns(agent_test_given, flags, flags);
     FillPatterns(agent_test_wanted_back, flags + 1000, 0x202 | (~flags & 0x8d5));
     AgentTestCallWithRegisters(reinterpret_cast<void*>(stub));
-    ExpectSame(agent_test_at_entry, agent_test_given, true);
-    ExpectSame(agent_test_at_return, agent_test_wanted_back, false);
+    ExpectSame(agent_test_at_entry, agent_test_given);
+    for (size_t i = 0; i + lower < 8; ++i) {
+      EXPECT_EQ(agent_test_at_entry.stack[i + lower], agent_test_given.stack[i]) << "word " << i;
+    }
+    ExpectSame(agent_test_at_return, agent_test_wanted_back);
   }
 }
 
@@ -272,6 +275,9 @@ TEST_F(RecordingTest, NoRegisterChanges) {
   agent.control().recording = 0;
   CheckRegisters(stub);
   agent.control().recording = 1;
+  CheckRegisters(agent.Stub(StubKind::kInnerCall, 4, AgentTestRegisterTarget), 2);
+  EXPECT_EQ(InProcessAgent::Text(agent.Events(CurrentTid())),
+            "C1 C1 C1 C1 C1 C1 C1 C1 C1 C1 C4 C4 C4 C4 C4");
   CheckRegisters(agent.Stub(StubKind::kBeforeUnwind, 2, AgentTestRegisterTarget));
   CheckRegisters(agent.Stub(StubKind::kAfterCatch, 3, AgentTestRegisterTarget));
 }
@@ -297,6 +303,46 @@ TEST_F(RecordingTest, NoRegisterChangesWhereFunctionsAct) {
   CheckRegisters(stub);
   EXPECT_EQ(InProcessAgent::Text(agent.Events(CurrentTid())),
             "C1 C1 C1 C1 C1 C1 C1 C1 C1 C1 C2 C2 C2 C2 C2");
+}
+
+// As V8's code, which looks below its own stack pointer for what its calls have pushed. Tells where
+// that is, and what its call pushes.
+extern "C" int AgentTestCallAndLook(int (*function)(int), int x);
+extern "C" void* agent_test_return_address;
+extern "C" void** agent_test_place;
+void* agent_test_return_address = nullptr;
+void** agent_test_place = nullptr;
+__asm__(R"(
+  .text
+AgentTestCallAndLook:
+  push %rbx
+  lea -8(%rsp), %rbx
+  mov %rbx, agent_test_place(%rip)
+  lea 1f(%rip), %rbx
+  mov %rbx, agent_test_return_address(%rip)
+  mov %rdi, %rax
+  mov %esi, %edi
+  call *%rax
+1:
+  pop %rbx
+  ret
+)");
+OUT_OF_LINE int LookAtCaller(int x) {
+  const int n = leaf(x);
+  return *agent_test_place == agent_test_return_address ? n : -1;
+}
+
+TEST_F(RecordingTest, AnInnerCallLeavesTheReturnAddressWhereItIs) {
+  InProcessAgent agent;
+  leaf = agent.Call(1, Leaf);
+  const auto ordinary = agent.Call(2, LookAtCaller);
+  EXPECT_EQ(AgentTestCallAndLook(ordinary, 5), -1);
+  const auto inner = agent.Stub(StubKind::kInnerCall, 3, LookAtCaller);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(AgentTestCallAndLook(inner, 5), 16);
+  EXPECT_EQ(InProcessAgent::Text(agent.Events(CurrentTid())), "C1 C2 C1 C3 C1 C3 C1 C3");
+  agent.control().recording = 0;
+  EXPECT_EQ(AgentTestCallAndLook(inner, 5), 16);
+  EXPECT_EQ(agent.OpenCalls(), 0u);
 }
 
 // A function that calls mcount behind its prologue: the site lies inside its frame.

@@ -43,7 +43,11 @@ constexpr size_t kCallBack = kEnterLength + kMoveLength + x86::kJumpLength;
 constexpr size_t kCallHead = kCallBack + kReturnLength + kMoveLength;
 constexpr size_t kFramedBack = kEnterLength + x86::kShortJumpLength;
 constexpr size_t kFramedHead = kFramedBack + kReturnLength + kMoveLength;
-static_assert(kCallHead + x86::kMaxCopyLength + x86::kAbsoluteJumpLength <= kMaxStubLength);
+// Of kInnerCall: outer, inner.
+constexpr size_t kOuter = kMoveLength + x86::kJumpLength;
+constexpr size_t kInner = kOuter + kMoveLength + 1;
+constexpr size_t kInnerHead = kInner + kCallHead;
+static_assert(kInnerHead + x86::kMaxCopyLength + x86::kAbsoluteJumpLength <= kMaxStubLength);
 
 // Puts instructions one behind the other, and remembers if one cannot reach what it refers to.
 class StubWriter {
@@ -66,8 +70,9 @@ class StubWriter {
   void PutReturn() {
     Put(MoveStackPointer(-8));
     PutCall(Routine::kLeave);
-    bytes_.push_back(kRet);
+    PutRet();
   }
+  void PutRet() { bytes_.push_back(kRet); }
   [[nodiscard]] Avma at() const { return stub_ + bytes_.size(); }
   [[nodiscard]] bool reaches() const { return reaches_; }
   std::vector<uint8_t> Take() { return std::move(bytes_); }
@@ -85,15 +90,26 @@ void PutSetter(StubWriter& writer, Setter setter) {
   writer.Put(MoveStackPointer(8));
 }
 
+void PutCallHead(StubWriter& writer, const patch::Site& site, Avma body) {
+  writer.Put(x86::PushNumber(static_cast<int32_t>(site.function)));
+  writer.PutCall(Routine::kEnter);
+  writer.Put(MoveStackPointer(16));
+  writer.PutBranch(x86::Call(writer.at(), body));
+  writer.PutReturn();
+  writer.Put(MoveStackPointer(8));
+}
+
 void PutHead(StubWriter& writer, StubKind kind, const patch::Site& site) {
   switch (kind) {
     case StubKind::kCall:
-      writer.Put(x86::PushNumber(static_cast<int32_t>(site.function)));
-      writer.PutCall(Routine::kEnter);
-      writer.Put(MoveStackPointer(16));
-      writer.PutBranch(x86::Call(writer.at(), site.stub + kCallHead));
-      writer.PutReturn();
+      PutCallHead(writer, site, site.stub + kCallHead);
+      return;
+    case StubKind::kInnerCall:
+      writer.Put(MoveStackPointer(-8));
+      writer.PutBranch(x86::Call(writer.at(), site.stub + kInner));
       writer.Put(MoveStackPointer(8));
+      writer.PutRet();
+      PutCallHead(writer, site, site.stub + kInnerHead);
       return;
     case StubKind::kFramedCall: {
       writer.Put(x86::PushNumber(static_cast<int32_t>(site.function)));
@@ -156,15 +172,26 @@ std::vector<unwind::DetourRow> HeadRows(size_t head, uint64_t code) {
     return unwind::DetourRow{
         .kind = Kind::kPlace, .after_call = after_call, .offset = offset, .sp = sp, .code = 0};
   };
-  if (head != kCallHead && head != kFramedHead) return {entering(Kind::kCode, 0, 0)};
+  if (head != kCallHead && head != kFramedHead && head != kInnerHead) {
+    return {entering(Kind::kCode, 0, 0)};
+  }
   const bool framed = head == kFramedHead;
   const Kind kind = framed ? Kind::kCode : Kind::kPlace;
-  const size_t back = framed ? kFramedBack : kCallBack;
-  std::vector<unwind::DetourRow> rows = {
-      entering(kind, 0, 0), entering(kind, kPushLength, kPushed),
-      entering(kind, kEnterLength, kPushed, /*after_call=*/true)};
+  std::vector<unwind::DetourRow> rows;
+  size_t begin = 0;
+  if (head == kInnerHead) {
+    constexpr int8_t kMoved = 8;
+    begin = kInner;
+    rows = {leaving(0, 0), leaving(kMoveLength, kMoved), leaving(kOuter + kMoveLength, 0)};
+  }
+  const size_t back = begin + (framed ? kFramedBack : kCallBack);
+  rows.push_back(entering(kind, static_cast<uint8_t>(begin), 0));
+  rows.push_back(entering(kind, static_cast<uint8_t>(begin + kPushLength), kPushed));
+  rows.push_back(entering(kind, static_cast<uint8_t>(begin + kEnterLength), kPushed,
+                          /*after_call=*/true));
   // The call of the body: its return address is to be pushed where the true one stood.
-  if (!framed) rows.push_back(leaving(kEnterLength + kMoveLength, kPopped));
+  if (!framed)
+    rows.push_back(leaving(static_cast<uint8_t>(begin + kEnterLength + kMoveLength), kPopped));
   rows.push_back(leaving(static_cast<uint8_t>(back), kPopped));
   rows.push_back(leaving(static_cast<uint8_t>(back + kMoveLength), 0));
   rows.push_back(leaving(static_cast<uint8_t>(back + kReturnLength - 1), 0, /*after_call=*/true));
@@ -182,6 +209,9 @@ unwind::Detour DetourOf(const patch::Site& site) {
   detour.function = site.address.value;
   detour.number = site.function;
   if (head == kCallHead) detour.return_point = ReturnPoint(StubKind::kCall, site.stub).value;
+  if (head == kInnerHead) {
+    detour.return_point = ReturnPoint(StubKind::kInnerCall, site.stub).value;
+  }
   if (head == kFramedHead) {
     detour.return_point = ReturnPoint(StubKind::kFramedCall, site.stub).value;
   }
@@ -198,7 +228,7 @@ unwind::Detour DetourOf(const patch::Site& site) {
     copied(site.map.entry(i).to, site.address + site.map.entry(i).from);
   }
   // The agent's routine returns to where the copy begins.
-  const bool records = head == kCallHead || head == kFramedHead;
+  const bool records = detour.return_point != 0;
   if (!records) detour.rows[1].after_call = true;
   return detour;
 }
@@ -232,6 +262,8 @@ size_t StubHeadLength(StubKind kind) {
       return kCallHead;
     case StubKind::kFramedCall:
       return kFramedHead;
+    case StubKind::kInnerCall:
+      return kInnerHead;
     case StubKind::kBeforeUnwind:
     case StubKind::kAfterCatch:
     case StubKind::kLibraries:
@@ -264,6 +296,8 @@ Avma ReturnPoint(StubKind kind, Avma stub) {
       return stub + kCallBack;
     case StubKind::kFramedCall:
       return stub + kFramedBack;
+    case StubKind::kInnerCall:
+      return stub + kInner + kCallBack;
     case StubKind::kBeforeUnwind:
     case StubKind::kAfterCatch:
     case StubKind::kLibraries:

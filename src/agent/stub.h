@@ -32,6 +32,7 @@ inline constexpr size_t kRoomHeaderSize = 128;
 enum class StubKind : uint8_t {
   kCall,          // records a call
   kFramedCall,    // the same, for a site behind push rbp; mov rbp, rsp: return address at rbp + 8
+  kInnerCall,     // the same, of a call that the stub makes: the return address stays where it is
   kBeforeUnwind,  // of functions that walk the stack: puts true return addresses back first
   kAfterCatch,    // of __cxa_begin_catch: what lies below was left; hijacks the rest again
   kLibraries,     // of what the dynamic linker calls when it has changed what is loaded
@@ -61,13 +62,20 @@ enum class StubKind : uint8_t {
 //   pass   lea rsp, [rsp+8]
 //   body
 //
+// kInnerCall, of functions whose caller is known by the word that it has pushed. None of their
+// arguments may be on the stack, which is 16 bytes lower than they expect it.
+//
+//   stub   lea rsp, [rsp-8]; call inner
+//   outer  lea rsp, [rsp+8]; ret
+//   inner  as kCall, which returns to outer
+//
 // The others do not record: call [before_unwind], [after_catch], [libraries],
 // [before_end] or [before_exec], then body; or, of the last four kinds:
 //
 //   stub   push setter; call [before_setting]; lea rsp, [rsp+8]
 //   body
 //
-// A function that returns twice must have no stub of the first two kinds: setjmp, getcontext,
+// A function that returns twice must have no stub of the first three kinds: setjmp, getcontext,
 // vfork. (Where it has one all the same, its second return finds its way as long as the thread has
 // made no deeper calls in between.)
 [[nodiscard]] size_t StubHeadLength(StubKind kind);

@@ -46,11 +46,35 @@ TEST(StubTest, Call) {
   EXPECT_EQ(ReturnPoint(StubKind::kCall, Avma(0x1000)), Avma(0x1000 + 21));
 }
 
+TEST(StubTest, InnerCall) {
+  EXPECT_EQ(MustMake(StubKind::kInnerCall), Hex("48 8d 64 24 f8 "     // lea rsp, [rsp-8]
+                                                "e8 06 00 00 00 "     // call inner
+                                                "48 8d 64 24 08 "     // outer: lea rsp, [rsp+8]
+                                                "c3 "                 // ret
+                                                "68 34 12 00 00 "     // inner: push 0x1234
+                                                "ff 15 e5 fe ff ff "  // call [room]
+                                                "48 8d 64 24 10 "     // lea rsp, [rsp+16]
+                                                "e8 11 00 00 00 "     // call body
+                                                "48 8d 64 24 f8 "     // back: lea rsp, [rsp-8]
+                                                "ff 15 e0 fe ff ff "  // call [room+16]
+                                                "c3 "                 // ret
+                                                "48 8d 64 24 08 "     // pass: lea rsp, [rsp+8]
+                                                "55 48 89 e5 48 83 ec 10 "  // body
+                                                "e9 c5 fe f0 ff"));         // jmp site+8
+  EXPECT_EQ(StubHeadLength(StubKind::kInnerCall), 54u);
+  EXPECT_EQ(ReturnPoint(StubKind::kInnerCall, Avma(0x1000)), Avma(0x1000 + 37));
+  // The return address stands 8 bytes higher while what is inside runs, and behind that.
+  const unwind::Detour detour = DetourOf(MakeSite(StubKind::kInnerCall));
+  for (const auto& [offset, sp] : {std::pair(0, 0), {5, 8}, {10, 8}, {15, 0}, {16, 0}, {21, 8}}) {
+    EXPECT_EQ(detour.RowAt(detour.begin + static_cast<uint64_t>(offset))->sp, sp) << offset;
+  }
+}
+
 // What unwinders are told of a stub is what its code does.
 TEST(StubTest, DetoursFollowTheCode) {
   using unwind::DetourRow;
-  for (const StubKind kind :
-       {StubKind::kCall, StubKind::kFramedCall, StubKind::kBeforeUnwind, StubKind::kBeforeExec}) {
+  for (const StubKind kind : {StubKind::kCall, StubKind::kFramedCall, StubKind::kInnerCall,
+                              StubKind::kBeforeUnwind, StubKind::kBeforeExec}) {
     patch::Site site = MakeSite(kind);
     const std::vector<uint8_t> code = MustMake(kind);
     const unwind::Detour detour = DetourOf(site);

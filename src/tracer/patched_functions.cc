@@ -45,6 +45,12 @@ const char* WhyUnfit(const TargetModule& module, const ModuleFunction& function)
   return nullptr;
 }
 
+agent::StubKind StubOf(const ModuleFunction& function) {
+  const bool keeps = MustKeepReturnAddress(function.name) ||
+                     std::ranges::any_of(function.others, MustKeepReturnAddress);
+  return keeps ? agent::StubKind::kInnerCall : agent::StubKind::kCall;
+}
+
 }  // namespace
 
 PatchedFunctions::PatchedFunctions(Target& target, FactSink facts, FunctionNumbers& numbers,
@@ -258,7 +264,8 @@ Result<std::vector<PatchedFunctions::Function*>> PatchedFunctions::Plan(
     } else {
       known->refused.clear();
       if (known->site) continue;
-      wishes[module].push_back({.target = function, .function = known->id, .stub = {}});
+      wishes[module].push_back(
+          {.target = function, .function = known->id, .stub = StubOf(*function)});
     }
   }
   TRY(PlanAll(wishes));

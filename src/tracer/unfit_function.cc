@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <optional>
+#include <system_error>
 
 namespace stackreel::tracer {
 namespace {
@@ -90,23 +93,64 @@ std::string_view WithoutCopy(std::string_view name) {
 //   functions in C++, (int, Address*, Isolate*); callbacks of the embedder, which take a
 //   FunctionCallbackInfo<> or PropertyCallbackInfo<>; and the guard of compiled regular
 //   expressions, which is given the place of its own return address.
-const char* WhyUnfitForV8(std::string_view name) {
-  if (name.starts_with("Builtins_")) return kV8Code;
-  if (!name.starts_with("_Z")) return nullptr;
-  const bool is_runtime =
-      name.starts_with("_ZN2v88internal") && name.ends_with("EiPmPNS0_7IsolateE");
+constexpr std::string_view kV8Runtime = "iPmPNS0_7IsolateE";
+
+bool IsV8Callee(std::string_view name) {
+  if (!name.starts_with("_Z")) return false;
+  const bool is_runtime = name.starts_with("_ZN2v88internal") && name.ends_with(kV8Runtime) &&
+                          name[name.size() - kV8Runtime.size() - 1] == 'E';
   // In v8:: itself and, by another substitution, elsewhere.
   const bool is_callback =
       name.contains("20FunctionCallbackInfoI") || name.contains("20PropertyCallbackInfoI");
   const bool is_guard = name.contains("MacroAssembler") && name.contains("20CheckStackGuardStateE");
-  return is_runtime || is_callback || is_guard ? kV8Callee : nullptr;
+  return is_runtime || is_callback || is_guard;
+}
+
+// What follows the name in _Z[L]<length><name> or _ZN([L]<length><name>)*E; nothing for others,
+// which templates and operators are among: where the parameters begin is not as plain there.
+std::optional<std::string_view> ParametersOf(std::string_view mangled) {
+  if (!mangled.starts_with("_Z")) return std::nullopt;
+  mangled.remove_prefix(2);
+  const bool nested = mangled.starts_with('N');
+  if (nested) mangled.remove_prefix(1);
+  do {
+    if (mangled.starts_with('L')) mangled.remove_prefix(1);
+    size_t length = 0;
+    const auto [end, error] =
+        std::from_chars(mangled.data(), mangled.data() + mangled.size(), length);
+    mangled.remove_prefix(static_cast<size_t>(end - mangled.data()));
+    if (error != std::errc() || length > mangled.size()) return std::nullopt;
+    mangled.remove_prefix(length);
+  } while (nested && !mangled.empty() && mangled[0] != 'E');
+  if (nested && mangled.empty()) return std::nullopt;
+  if (nested) mangled.remove_prefix(1);
+  return mangled;
 }
 
 }  // namespace
 
 const char* WhyUnfitName(std::string_view name) {
   const auto* const at = std::ranges::find(kUnfit, WithoutCopy(name), &UnfitName::name);
-  return at != kUnfit.end() ? at->why : WhyUnfitForV8(name);
+  if (at != kUnfit.end()) return at->why;
+  if (name.starts_with("Builtins_")) return kV8Code;
+  return IsV8Callee(name) && !MustKeepReturnAddress(name) ? kV8Callee : nullptr;
+}
+
+bool MustKeepReturnAddress(std::string_view name) {
+  if (!IsV8Callee(name)) return false;
+  auto rest = ParametersOf(name);
+  if (!rest) return false;
+  if (*rest == kV8Runtime) return true;
+  // A reference to v8::FunctionCallbackInfo<v8::Value>: v8 itself is S_ within v8::, and elsewhere
+  // S0_ to SZ_ at its second mention.
+  constexpr std::string_view kInfo = "20FunctionCallbackInfoINS", kValue = "_5ValueEEE";
+  for (const std::string_view v8 : {"RKN2v8", "RKNS_"}) {
+    if (!rest->starts_with(v8)) continue;
+    rest->remove_prefix(v8.size());
+    return rest->starts_with(kInfo) && rest->ends_with(kValue) &&
+           rest->size() <= kInfo.size() + 1 + kValue.size();
+  }
+  return false;
 }
 
 }  // namespace stackreel::tracer

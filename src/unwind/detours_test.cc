@@ -188,6 +188,25 @@ TEST(Detours, SamplesInAStubAreOfItsFunction) {
   }
 }
 
+// An inner call: the function returns to the stub, which has called it and returns to the caller.
+TEST(Detours, AStubThatCallsItsFunctionIsNoFrame) {
+  constexpr uint8_t kOuter = 50;
+  Traced p;
+  Detour stub = p.StubOf(kStub, 0x2000);
+  stub.rows.push_back(
+      {.kind = Kind::kPlace, .after_call = false, .offset = kOuter, .sp = 8, .code = 0});
+  p.detours.SetStubs({stub});
+  p.Stack({p.At(kBack), 9, p.to_middle, 1, 2, 3, 4, p.to_root, 5});
+  p.detours.SetOpen({p.Open(p.sp, p.At(kStub + kOuter), 900)});
+  EXPECT_EQ(p.Text(), "2010 2110r 2210r root");
+  p.detours.SetOpen({});
+  EXPECT_EQ(p.Text(), "2010 2110r 2210r root");
+  // It has returned.
+  p.SetPc(kStub + kOuter);
+  p.Stack({9, p.to_middle, 1, 2, 3, 4, p.to_root, 5});
+  EXPECT_EQ(p.Text(), "2000 2110r 2210r root");
+}
+
 TEST(Detours, TheAgentIsCalledByTheFunctionThatItRecords) {
   Traced p;
   p.SetPc(kAgent + 0x10);

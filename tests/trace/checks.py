@@ -1,5 +1,5 @@
-"""What the tests of tracing share: checks that are counted, programs that are built, and when a test is
-skipped."""
+"""What the tests of tracing share: checks that are counted, programs that are built, and when a test
+is skipped."""
 import re
 import shutil
 import subprocess

@@ -53,20 +53,28 @@ def java(folder):
     return ["java", "-cp", ".", "Stacks"]
 
 
-# What compiles it, how, functions to trace, and what is said of its functions.
-LANGUAGES = [("go", go, ".", "Go code"), ("ocamlopt", ocaml, ".", "OCaml code"),
-             ("ghc", haskell, ".", "Haskell code"), ("javac", java, "*@libjvm.so", None)]
+def javascript(folder):
+    shutil.copy(f"{SOURCES}/stacks.js", folder)
+    return ["node", "--expose-gc", "stacks.js"]
 
 
-def try_language(compiler, make, pattern, said):
+# What compiles it, how, functions to trace, what is said of its functions, and a part of the name
+# of one that is recorded.
+LANGUAGES = [("go", go, ".", "Go code", ""), ("ocamlopt", ocaml, ".", "OCaml code", ""),
+             ("ghc", haskell, ".", "Haskell code", ""), ("javac", java, "*@libjvm.so", "", ""),
+             ("node", javascript, ".", "V8 runs it as code of its own", "Runtime_CompileLazy")]
+
+
+def try_language(compiler, make, pattern, said, recorded):
     with tempfile.TemporaryDirectory() as folder:
         program = make(folder)
         alone = run(program, folder)
         traced = run([STACKREEL, "trace", "-P", pattern, "-o", "trace", "--", *program], folder)
+        report = run([STACKREEL, "report", "-i", "trace"], folder) if recorded else traced
     if is_refused(traced.stderr):
         return None
     same = (alone.stdout, alone.returncode) == (traced.stdout, traced.returncode)
-    told = said is None or said in traced.stderr
+    told = said in traced.stderr and recorded in report.stdout
     if not same or not told:
         print(f"{compiler}: {traced.returncode}, not {alone.returncode}\n{traced.stdout}"
               f"{traced.stderr[-2000:]}")

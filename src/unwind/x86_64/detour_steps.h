@@ -43,7 +43,8 @@ std::optional<uint64_t> TrueReturn(const UnwindInput& input, uint64_t place, uin
       Fit best = Fit::kNone;
       for (const uint64_t candidate : found.likely) {
         Fit fit = Fit::kPossible;
-        if (input.detours->ByReturnPoint(candidate) == nullptr) {
+        // What goes on in a stub is not the process's code, which alone tells.
+        if (input.detours->Find(candidate) == nullptr) {
           const auto [caller, end] = advance(candidate);
           if (caller) {
             fit = FitOf(input, candidate, *caller);
@@ -114,8 +115,9 @@ DetourStep StepDetour(const UnwindInput& input, uint64_t pc, uint64_t sp, bool e
   const uint64_t at = sp + static_cast<uint64_t>(int64_t{row->sp});
   if (row->kind == DetourRow::Kind::kCode) return {.kind = Kind::kMoved, .pc = row->code, .sp = at};
   DetourStep step = {.kind = Kind::kCaller, .sp = at + Cpu64::kWordSize};
-  // Its frame was the function's own.
-  if (exact || pc != detour->return_point) step.frame = detour->function;
+  // What is called from the stub, but for the agent, is the function, whose frame that was.
+  const bool calls_agent = row->after_call && pc - detour->begin == row->offset;
+  if (exact || calls_agent) step.frame = detour->function;
   // What lies below the stack pointer is not dumped.
   uint64_t word = detour->return_point;
   if (at >= sp && !input.stack.Read64(at, word)) {
