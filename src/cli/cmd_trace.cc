@@ -56,16 +56,11 @@ class EndSignals {
   ~EndSignals() { pthread_sigmask(SIG_SETMASK, &inherited_.blocked, nullptr); }
   [[nodiscard]] const os::SignalState& inherited() const { return inherited_; }
   [[nodiscard]] int fd() const { return fd_.get(); }
-  // The next that came, and whether the kernel sent it (a terminal's Ctrl-C, which the command has
-  // got too).
-  struct Came {
-    int signal = 0;
-    bool by_kernel = false;
-  };
-  [[nodiscard]] std::optional<Came> Next() const {
+  // The next that came.
+  [[nodiscard]] std::optional<signalfd_siginfo> Next() const {
     signalfd_siginfo info = {};
     if (read(fd_.get(), &info, sizeof(info)) != sizeof(info)) return std::nullopt;
-    return Came{static_cast<int>(info.ssi_signo), info.ssi_code == SI_KERNEL};
+    return info;
   }
 
  private:
@@ -331,7 +326,7 @@ TraceEnd TraceCommand::Await(tracer::TraceSession& session, const EndSignals& si
     if (const auto came = signals.Next()) {
       // A command that is told to end is traced to its end.
       if (session.child() == nullptr) return TraceEnd::kSignal;
-      if (!came->by_kernel) session.child()->Signal(came->signal);
+      if (!os::CommandGotItToo(*came)) session.child()->Signal(static_cast<int>(came->ssi_signo));
     }
     if ((events[3].revents & POLLIN) != 0 && Converse(session, *server)) {
       return TraceEnd::kRequest;

@@ -111,6 +111,10 @@ SignalState SignalState::Current() {
   return state;
 }
 
+bool CommandGotItToo(const signalfd_siginfo& signal) {
+  return signal.ssi_code == SI_KERNEL && signal.ssi_signo != SIGHUP;
+}
+
 Result<std::unique_ptr<ChildProcess>> ChildProcess::Prepare(const std::vector<std::string>& command,
                                                             bool stdout_to_stderr,
                                                             const SignalState& signals) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/signalfd.h>
 
 #include <memory>
 #include <optional>
@@ -26,6 +27,13 @@ struct SignalState {
   // This thread's and this process's, now.
   static SignalState Current();
 };
+
+// Whether a signal that came to us (signalfd(2)) was the kernel's to a command of ours as well:
+// keys of the terminal (n_tty.c, isig) go to all of the foreground group. A hang-up does not: it
+// goes to the leader of the session alone, and to the group only once that has ended (tty_io.c,
+// __tty_hangup; tty_jobctrl.c, disassociate_ctty). The leader are we under `ssh -t`, `xterm -e` or
+// `docker run -it`.
+bool CommandGotItToo(const signalfd_siginfo& signal);
 
 class ChildProcess {
  public:

@@ -314,12 +314,11 @@ void Recording::HandleSignals() {
       enable_at_.reset();
       (void)(enabled_ ? set_->Enable() : set_->Disable());
     } else {
-      // The terminal signals the whole foreground group; kill(1) only us.
-      const bool by_terminal = info->ssi_code > 0;
+      const bool command_got_it = os::CommandGotItToo(*info);
       // Some commands answer ^\\ with a report and go on.
-      if (signal == SIGQUIT && by_terminal && child_ != nullptr) continue;
+      if (signal == SIGQUIT && command_got_it && child_ != nullptr) continue;
       End(std::string("SIG") + sigabbrev_np(signal));
-      if (!by_terminal) end_signal_ = signal;
+      if (!command_got_it) end_signal_ = signal;
     }
   }
 }

@@ -1,0 +1,28 @@
+// Traced or recorded, and told to end. It runs until a signal ends it; with an argument it takes
+// SIGINT instead, and tells after a second of how many came: the number is its exit code.
+#include <signal.h>
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noinline, noclone))
+
+static volatile sig_atomic_t came;
+
+static void count(int signal) {
+  (void)signal;
+  ++came;
+}
+
+NOINLINE static int step(volatile long* steps) {
+  for (int i = 0; i < 1000; ++i) ++*steps;
+  return usleep(10000);
+}
+
+int main(int argc, char** argv) {
+  volatile long steps = 0;
+  (void)argv;
+  if (argc > 1) signal(SIGINT, count);
+  (void)!write(STDOUT_FILENO, "ready\n", 6);
+  while (came == 0) step(&steps);
+  for (int i = 0; i < 100; ++i) step(&steps);
+  return came;
+}
