@@ -100,37 +100,25 @@ Result<profile::Profile> MakeTraceProfile(TraceCalls& calls) {
   return profile;
 }
 
-Result<CallLosses> CountLosses(tracedata::TraceSource& source) {
-  CallLosses losses;
+Result<tracedata::CallLosses> CountLosses(tracedata::TraceSource& source) {
+  tracedata::CallLosses losses;
+  losses.AddFacts(source.tables());
   for (size_t row = 0; row < source.tables().threads.size(); ++row) {
     const std::unique_ptr<tracedata::ThreadCalls> calls = source.CallsOf(row);
     while (true) {
       TRY_ASSIGN(const tracedata::EventBatch batch, calls->Next());
       if (batch.events.empty()) break;
-      for (const tracedata::OrderedEvent& event : batch.events) {
-        if (event.kind() != EventKind::kLost) continue;
-        if (event.detail == 0) {
-          ++losses.places;
-        } else {
-          losses.calls.at(event.function()) += event.detail;
-        }
-      }
-    }
-  }
-  for (const tracedata::TraceLoss& loss : source.tables().losses) {
-    if (const auto reason = tracedata::LossReasonOf(loss.reason)) {
-      losses.calls.at(static_cast<size_t>(*reason)) += loss.calls;
+      for (const tracedata::OrderedEvent& event : batch.events) losses.Add(event);
     }
   }
   return losses;
 }
 
-std::string LossText(const tracedata::TraceSource& source, const Counters& counters) {
+std::string LossText(const tracedata::TraceSource& source, uint64_t calls, uint64_t places) {
   std::string text;
-  const uint64_t calls = counters.Get("trace.lost_calls");
   if (calls != 0) text += fmt::format("{} calls were not recorded\n", calls);
-  if (const uint64_t ranges = counters.Get("trace.lost_ranges"); ranges != 0) {
-    text += fmt::format("in {} places it is not known how many calls are missing\n", ranges);
+  if (places != 0) {
+    text += fmt::format("in {} places it is not known how many calls are missing\n", places);
   }
   for (const tracedata::TraceLoss& loss : source.tables().losses) {
     if (tracedata::LossReasonOf(loss.reason)) continue;  // among the calls above

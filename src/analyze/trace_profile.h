@@ -1,12 +1,13 @@
 // A trace as a profile: for flame graphs, folded stacks and the merged call graph.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <string>
 
 #include "analyze/trace_calls.h"
 #include "base/error.h"
 #include "profile/profile.h"
+#include "tracedata/call_losses.h"
 
 namespace stackreel::analyze {
 
@@ -14,15 +15,11 @@ namespace stackreel::analyze {
 // function itself, its count the calls of it. The event is named "time".
 Result<profile::Profile> MakeTraceProfile(TraceCalls& calls);
 
-// Calls that are known not to have been recorded.
-struct CallLosses {
-  tracedata::LostCalls calls = {};
-  uint64_t places = 0;  // where it is not known how many
-};
 // Reads all calls for it.
-Result<CallLosses> CountLosses(tracedata::TraceSource& source);
+Result<tracedata::CallLosses> CountLosses(tracedata::TraceSource& source);
 
-// What was lost or is missing, as text for people; empty: nothing. A line each.
-std::string LossText(const tracedata::TraceSource& source, const Counters& counters);
+// What was lost or is missing, as text for people; empty: nothing. A line each. `calls` are known
+// not to have been recorded, of `places` it is not known how many.
+std::string LossText(const tracedata::TraceSource& source, uint64_t calls, uint64_t places);
 
 }  // namespace stackreel::analyze

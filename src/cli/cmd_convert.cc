@@ -56,13 +56,13 @@ class ConvertCommand : public Command {
   Result<int> Run(const GlobalOptions& global) override;
 
  private:
-  Status Write(const std::string& folder);
+  Result<tracedata::CallLosses> Write(const std::string& folder);
 
   TraceInput input_;
   std::string format_, output_;
 };
 
-Status ConvertCommand::Write(const std::string& folder) {
+Result<tracedata::CallLosses> ConvertCommand::Write(const std::string& folder) {
   tracedata::TraceSource& source = input_.calls().source();
   Files files(folder);
   if (format_ == "uftrace") return tracedata::WriteUftraceData(source, files);
@@ -92,7 +92,8 @@ Result<int> ConvertCommand::Run(const GlobalOptions& global) {
   }
   // As a trace: the program's data are in it.
   std::filesystem::permissions(unfinished, std::filesystem::perms::owner_all, error);
-  Status status = Write(unfinished);
+  const auto losses = Write(unfinished);
+  Status status = losses ? Status() : Fail(losses.error());
   if (status) {
     std::filesystem::rename(unfinished, output, error);
     if (error) {
@@ -105,7 +106,7 @@ Result<int> ConvertCommand::Run(const GlobalOptions& global) {
     return Fail(std::move(status.error()));
   }
   if (!global.quiet) Print(stderr, "stackreel: wrote {}\n", output);
-  return input_.Report(global);
+  return input_.Report(global, *losses);
 }
 
 }  // namespace

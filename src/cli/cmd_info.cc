@@ -32,7 +32,7 @@ class InfoCommand : public Command {
   }
   Result<int> Run(const GlobalOptions& global) override {
     TRY(input_.Open());
-    TRY_ASSIGN(const analyze::CallLosses losses, analyze::CountLosses(input_.calls().source()));
+    TRY_ASSIGN(const tracedata::CallLosses losses, analyze::CountLosses(input_.calls().source()));
     TRY_ASSIGN(const auto samples, DescribeSamplesOfTrace(input_.input()));
     const std::string text = format_ == "json"
                                  ? views::TraceInfoJson(input_.calls(), losses, samples)
@@ -40,7 +40,7 @@ class InfoCommand : public Command {
     TRY_ASSIGN(const std::unique_ptr<os::OutputFile> out, CreateTextOutput("-"));
     TRY(out->Write(AsBytes(text)));
     TRY(out->Commit());
-    return input_.Report(global);
+    return input_.Report(global, losses);
   }
 
  private:

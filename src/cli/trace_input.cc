@@ -205,7 +205,16 @@ Status TraceInput::Open() {
 }
 
 int TraceInput::Report(const GlobalOptions& global) const {
-  const std::string losses = analyze::LossText(*source_, calls_->counters);
+  return Report(global, calls_->counters.Get("trace.lost_calls"),
+                calls_->counters.Get("trace.lost_ranges"));
+}
+
+int TraceInput::Report(const GlobalOptions& global, const tracedata::CallLosses& losses) const {
+  return Report(global, losses.total(), losses.places);
+}
+
+int TraceInput::Report(const GlobalOptions& global, uint64_t calls, uint64_t places) const {
+  const std::string losses = analyze::LossText(*source_, calls, places);
   if (!global.quiet || !source_->damage().empty()) {
     for (size_t at = 0; at < losses.size();) {
       const size_t end = losses.find('\n', at);

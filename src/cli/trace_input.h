@@ -8,6 +8,7 @@
 #include "analyze/trace_calls.h"
 #include "base/error.h"
 #include "cli/command.h"
+#include "tracedata/call_losses.h"
 #include "tracedata/trace_source.h"
 
 namespace stackreel::cli {
@@ -40,10 +41,14 @@ class TraceInput {
   // Opens the trace. Warns of functions that none matches.
   Status Open();
   [[nodiscard]] analyze::TraceCalls& calls() { return *calls_; }
-  // Says on stderr what was lost or damaged; gives the exit code. When all has been read.
+  // Says on stderr what was lost or damaged; gives the exit code. When all steps of calls() have
+  // been read: its counters have the losses.
   int Report(const GlobalOptions& global) const;
+  // The same, where the source was read past calls().
+  int Report(const GlobalOptions& global, const tracedata::CallLosses& losses) const;
 
  private:
+  int Report(const GlobalOptions& global, uint64_t calls, uint64_t places) const;
   Status MakeSelection();
   Status CheckPatterns();
 

@@ -36,6 +36,7 @@ class TraceCopier {
       TRY(writer_.Add(patch));
     }
     TRY(AddAll(tables.filters));
+    losses_.AddFacts(tables);
     return AddAll(tables.losses);
   }
 
@@ -50,6 +51,8 @@ class TraceCopier {
       for (const OrderedEvent& event : batch.events) TRY(CopyEvent(batch, event, open, builder));
     }
   }
+
+  [[nodiscard]] const CallLosses& losses() const { return losses_; }
 
  private:
   template <typename Fact>
@@ -78,6 +81,7 @@ class TraceCopier {
         open.Enter(function);
         return builder.Enter(event.ticks, function, batch.ValuesOf(event));
       case EventKind::kLost:
+        losses_.Add(event);
         return builder.Lost(event.ticks, static_cast<LossReason>(function), event.detail);
       default:
         break;
@@ -94,16 +98,18 @@ class TraceCopier {
 
   TraceSource& source_;
   TraceWriter& writer_;
+  CallLosses losses_;
   size_t modules_ = 0, functions_ = 0;  // those that have been written
 };
 
 }  // namespace
 
-Status CopyTrace(TraceSource& source, TraceWriter& writer) {
+Result<CallLosses> CopyTrace(TraceSource& source, TraceWriter& writer) {
   TraceCopier copier(source, writer);
   TRY(copier.CopyFacts());
   for (size_t row = 0; row < source.tables().threads.size(); ++row) TRY(copier.CopyThread(row));
-  return writer.Flush();
+  TRY(writer.Flush());
+  return copier.losses();
 }
 
 }  // namespace stackreel::tracedata

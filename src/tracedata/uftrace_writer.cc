@@ -99,6 +99,8 @@ class UftraceWriter {
   UftraceWriter(TraceSource& source, FolderWriter& out)
       : source_(source), tables_(source.tables()), out_(out), functions_(source.tables()) {}
   Status Write();
+  // Of what was written.
+  [[nodiscard]] const CallLosses& losses() const { return losses_; }
 
  private:
   struct Module {
@@ -139,6 +141,7 @@ class UftraceWriter {
   std::vector<uint64_t> addresses_;  // by function; 0: not known yet
   FunctionsByAddress functions_;
   ByteWriter records_{Endian::kLittle};
+  CallLosses losses_;
   uint64_t first_ = UINT64_MAX, last_ = 0;
   struct Written {
     uint32_t pid, tid;
@@ -240,6 +243,7 @@ void UftraceWriter::PutEvent(const EventBatch& batch, const OrderedEvent& event,
   const auto depth = [&] { return static_cast<uint32_t>(open.depth()); };
   const uint64_t ticks = event.ticks;
   if (event.kind() == EventKind::kLost) {
+    losses_.Add(event);
     PutRecord(UftraceType::kLost, ticks, depth(), event.detail, false);
     return;
   }
@@ -519,6 +523,7 @@ Status UftraceWriter::WriteInfo() {
 }
 
 Status UftraceWriter::Write() {
+  losses_.AddFacts(tables_);
   for (size_t row = 0; row < tables_.threads.size(); ++row) {
     if (!written_.contains(row)) TRY(WriteThread(row));
   }
@@ -531,8 +536,10 @@ Status UftraceWriter::Write() {
 
 }  // namespace
 
-Status WriteUftraceData(TraceSource& source, FolderWriter& out) {
-  return UftraceWriter(source, out).Write();
+Result<CallLosses> WriteUftraceData(TraceSource& source, FolderWriter& out) {
+  UftraceWriter writer(source, out);
+  TRY(writer.Write());
+  return writer.losses();
 }
 
 }  // namespace stackreel::tracedata

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/io.h"
+#include "tracedata/call_losses.h"
 #include "tracedata/trace_source.h"
 
 namespace stackreel::tracedata {
@@ -20,7 +21,8 @@ class FolderWriter {
 
 // One thread's calls after another's. Addresses are made up: each module has a place of its own,
 // the same in all processes. Calls that did not return end as others do; what was lost is told; of
-// calls deeper than 1023 the depth is written as that.
-Status WriteUftraceData(TraceSource& source, FolderWriter& out);
+// calls deeper than 1023 the depth is written as that. Gives what was lost when it was
+// recorded.
+Result<CallLosses> WriteUftraceData(TraceSource& source, FolderWriter& out);
 
 }  // namespace stackreel::tracedata

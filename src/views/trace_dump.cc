@@ -141,7 +141,7 @@ std::map<std::string, uint64_t> PatchCounts(const TraceTables& tables) {
 
 // Calls that were not recorded, by reason; 0: it is not known how many.
 std::vector<std::pair<std::string, uint64_t>> LossesOf(const TraceTables& tables,
-                                                       const analyze::CallLosses& losses) {
+                                                       const tracedata::CallLosses& losses) {
   std::vector<std::pair<std::string, uint64_t>> all;
   for (uint32_t reason = 0; reason < losses.calls.size(); ++reason) {
     if (losses.calls[reason] == 0) continue;
@@ -340,7 +340,7 @@ Status TraceDumpChrome(TraceCalls& calls, std::span<const analyze::TimedSample> 
   return out.Flush();
 }
 
-std::string TraceInfoText(TraceCalls& calls, const analyze::CallLosses& losses,
+std::string TraceInfoText(TraceCalls& calls, const tracedata::CallLosses& losses,
                           const std::optional<TraceSamples>& samples) {
   const TraceTables& tables = calls.source().tables();
   std::string text;
@@ -410,7 +410,7 @@ void AppendExits(std::string& out, const TraceTables& tables) {
 
 }  // namespace
 
-std::string TraceInfoJson(TraceCalls& calls, const analyze::CallLosses& losses,
+std::string TraceInfoJson(TraceCalls& calls, const tracedata::CallLosses& losses,
                           const std::optional<TraceSamples>& samples) {
   const TraceTables& tables = calls.source().tables();
   std::string out = "{\"schema\":\"stackreel.trace_info\",\"version\":1";

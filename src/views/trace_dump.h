@@ -32,9 +32,9 @@ Status TraceDumpJson(analyze::TraceCalls& calls, ByteSink& out);
 Status TraceDumpChrome(analyze::TraceCalls& calls, std::span<const analyze::TimedSample> samples,
                        ByteSink& out);
 // What the trace is: format, program, machine, modules, threads, clock, patches, losses.
-std::string TraceInfoText(analyze::TraceCalls& calls, const analyze::CallLosses& losses,
+std::string TraceInfoText(analyze::TraceCalls& calls, const tracedata::CallLosses& losses,
                           const std::optional<TraceSamples>& samples = std::nullopt);
-std::string TraceInfoJson(analyze::TraceCalls& calls, const analyze::CallLosses& losses,
+std::string TraceInfoJson(analyze::TraceCalls& calls, const tracedata::CallLosses& losses,
                           const std::optional<TraceSamples>& samples = std::nullopt);
 
 }  // namespace stackreel::views
