@@ -23,8 +23,6 @@ using perfdata::FieldInfo;
 using perfdata::Mmap2;
 using perfdata::RecordType;
 using perfdata::Sensitivity;
-using testing::AllOf;
-using testing::ElementsAre;
 using testing::EndsWith;
 using testing::Not;
 using testing::SizeIs;

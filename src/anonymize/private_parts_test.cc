@@ -12,7 +12,6 @@ namespace stackreel::anonymize {
 namespace {
 
 using perfdata::Sensitivity;
-using testing::ElementsAre;
 using testing::IsEmpty;
 
 using Parts = std::vector<std::string>;

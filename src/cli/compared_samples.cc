@@ -15,7 +15,6 @@
 namespace stackreel::cli {
 namespace {
 
-using anonymize::ComparedFrame;
 using anonymize::ComparedSample;
 
 class NoModuleFiles : public symbolize::ModuleFileProvider {

@@ -26,7 +26,6 @@ using synthetic::SampleBytes;
 using synthetic::StringBytes;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 constexpr auto kHostname = static_cast<uint32_t>(Feature::kHostname);
 

@@ -16,7 +16,6 @@
 namespace stackreel::tracedata {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::string TextOf(const std::vector<FakeEvent>& events) {

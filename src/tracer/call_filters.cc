@@ -15,7 +15,6 @@ namespace stackreel::tracer {
 namespace {
 
 using tracedata::FilterOption;
-using tracedata::FunctionActions;
 
 constexpr const char* kTriggerCure =
     "triggers there are: depth=N, filter, notrace, time=TIME, trace, trace_off, trace_on";

@@ -30,7 +30,7 @@ const std::vector<NamedCall>& CallsOfTracing() {
   constexpr uint64_t kSize = 1 << 20;
   constexpr uint64_t kNoFile = ~uint64_t{0};
   constexpr uint64_t kPrivate = MAP_PRIVATE | MAP_ANONYMOUS;
-  static const std::vector<NamedCall> calls = {
+  static const std::vector<NamedCall> kCalls = {
       {"mmap", SYS_mmap, {0, kSize, PROT_NONE, kPrivate | MAP_NORESERVE, kNoFile, 0}},
       {"mmap", SYS_mmap, {0, kSize, PROT_READ | PROT_EXEC, kPrivate | MAP_FIXED, kNoFile, 0}},
       {"mmap", SYS_mmap, {0, kSize, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED, kNoFile, 0}},
@@ -49,13 +49,13 @@ const std::vector<NamedCall>& CallsOfTracing() {
       {"sigaltstack", SYS_sigaltstack, {}},
       {"clock_gettime", SYS_clock_gettime, {}},
   };
-  return calls;
+  return kCalls;
 }
 constexpr uint32_t kArchitecture = AUDIT_ARCH_X86_64;
 #else
 const std::vector<NamedCall>& CallsOfTracing() {
-  static const std::vector<NamedCall> none;
-  return none;
+  static const std::vector<NamedCall> kNone;
+  return kNone;
 }
 constexpr uint32_t kArchitecture = 0;
 #endif

@@ -85,6 +85,7 @@ patch::Outcome PatchedFunctions::Switch(patch::Direction direction, std::span<co
                                : sites_.Unpatch(sites, process, patch::SwitchMode::kStopped);
   if (outcome.refused.empty() || !use_traps_) return outcome;
   std::vector<size_t> by_trap;
+  by_trap.reserve(outcome.refused.size());
   for (const auto& [site, refusal] : outcome.refused) by_trap.push_back(site);
   patch::Outcome rest = SwitchByTrap(direction, by_trap);
   if (!outcome.error) outcome.error = std::move(rest.error);

@@ -18,6 +18,7 @@ constexpr auto kPause = std::chrono::milliseconds(2);
 Status Unpatch(patch::SiteSet& set, std::span<const size_t> which, const patch::Process& process) {
   auto done = set.Unpatch(which, process, patch::SwitchMode::kStopped);
   std::vector<size_t> rest;
+  rest.reserve(done.refused.size());
   for (const auto& [site, refusal] : done.refused) rest.push_back(site);
   if (!done.error) done = set.Unpatch(rest, process, patch::SwitchMode::kTrap);
   return done.error ? Fail(std::move(*done.error)) : Status();
@@ -29,6 +30,7 @@ Status RecoverOnce(Target& target, const AgentPlace& agent, const std::vector<pa
   TRY_ASSIGN(const Holding held, Holding::Of(target));
   // The journal is to hold all of them still, should this process die as well.
   std::vector<const patch::Site*> all;
+  all.reserve(set.size());
   for (size_t i = 0; i < set.size(); ++i) all.push_back(&set.site(i));
   TRY(process.process().journal->Keep(all));
   const auto unpatch = [&](bool recording) -> Status {

@@ -12,7 +12,6 @@ namespace {
 
 using tracedata::ValueFormat;
 using tracedata::ValueRead;
-using tracedata::WordPlace;
 
 // "r0 i4 v2 s8 …": where each is (register, vector word, stack), and kind and bytes.
 std::string Text(std::string_view text) {

@@ -16,7 +16,6 @@ using analyze::FakeRecording;
 using analyze::kChainSample;
 using analyze::kPlainSample;
 using analyze::MakeEvent;
-using perfdata::kContextKernel;
 using perfdata::kContextUser;
 using ::testing::HasSubstr;
 

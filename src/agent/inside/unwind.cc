@@ -5,7 +5,6 @@
 namespace stackreel::agent {
 namespace {
 
-using tracedata::kParkedCalls;
 using tracedata::kRestored;
 
 constexpr uint64_t kPageMask = 4095;
