@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "cli/event_choice.h"
+#include "cli/input_access.h"
 #include "cli/number_range.h"
 #include "cli/print.h"
 #include "cli/progress.h"
@@ -92,6 +93,7 @@ Result<std::string> AnalysisInput::Choose(const CLI::App& app) {
   if (!samples_) return TraceOr(input_, app);
   const bool named = app.get_option("--input")->count() > 0;
   const std::string trace = named ? input_ : kDefaultTrace;
+  TRY(CheckMayBeRead(trace));
   if (named && !IsTrace(trace)) {
     return Fail(Error(ErrorKind::kUsage, fmt::format("--samples is for traces; {} is none", trace))
                     .WithCure("leave it out to read a recording of samples"));

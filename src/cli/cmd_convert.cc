@@ -75,6 +75,7 @@ Result<tracedata::CallLosses> ConvertCommand::Write(const std::string& folder) {
 Result<int> ConvertCommand::Run(const GlobalOptions& global) {
   std::string output = output_;
   if (output.empty()) output = format_ == "uftrace" ? "uftrace.data" : kDefaultTrace;
+  TRY(RefuseStandardOutput(output));
   while (output.size() > 1 && output.ends_with('/')) output.pop_back();
   std::error_code error;
   const bool is_empty_folder =

@@ -22,6 +22,7 @@
 #include "cli/sample_summary.h"
 #include "cli/size_text.h"
 #include "cli/trace_control.h"
+#include "cli/trace_input.h"
 #include "cli/trace_samples.h"
 #include "os/child_process.h"
 #include "os/file.h"
@@ -240,6 +241,7 @@ Status TraceCommand::Convert() {
                     .WithCure("stackreel trace -P PATTERN -- COMMAND\n"
                               "or a running process: stackreel trace -P PATTERN -p PID"));
   }
+  TRY(RefuseStandardOutput(options_.output));
   TRY(ConvertValues());
   bool any = false;
   for (const auto& [kind, text] : patterns_) {

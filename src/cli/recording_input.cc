@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "cli/input_access.h"
 #include "cli/trace_input.h"
 #include "cli/written_source.h"
 #include "os/file.h"
@@ -18,12 +19,9 @@ namespace stackreel::cli {
 namespace {
 
 Result<std::unique_ptr<FileSource>> OpenFile(const std::string& path) {
-  Result<std::unique_ptr<FileSource>> source = os::OpenSource(path);
+  Result<std::unique_ptr<FileSource>> source = OpenInput(path);
   if (!source && source.error().kind == ErrorKind::kNotFound && source.error().cure.empty()) {
     source.error().cure = "stackreel record -- COMMAND   to make perf.data, or name the recording";
-  } else if (!source && source.error().kind == ErrorKind::kPermission) {
-    source.error().cure = fmt::format(
-        "sudo chown \"$USER\" {}   as whoever recorded may read it only, such as root", path);
   }
   return source;
 }
@@ -66,13 +64,23 @@ Result<RecordingFiles> OpenRecordingFiles(const std::string& path) {
   }
   RecordingFiles files;
   std::error_code error;
-  const bool is_directory = std::filesystem::is_directory(path, error);
+  const bool is_directory = IsInputDirectory(path);
+  TRY(CheckMayBeRead(path));
+  if (is_directory && !std::filesystem::exists(path + "/data", error)) {
+    const std::string inside = path + (path.ends_with('/') ? "perf.data" : "/perf.data");
+    return Fail(Error(ErrorKind::kNotFound, "this directory is neither a trace nor a recording")
+                    .At(path)
+                    .WithCure(std::filesystem::exists(inside, error)
+                                  ? "-i " + inside
+                                  : "stackreel record -- COMMAND   to make perf.data, or name the "
+                                    "recording"));
+  }
   TRY_ASSIGN(std::unique_ptr<FileSource> data, OpenFile(is_directory ? path + "/data" : path));
   files.sources.push_back(std::move(data));
   for (size_t i = 0; is_directory; ++i) {
     const std::string part = fmt::format("{}/data.{}", path, i);
     if (!std::filesystem::exists(part, error)) break;
-    TRY_ASSIGN(std::unique_ptr<FileSource> source, os::OpenSource(part));
+    TRY_ASSIGN(std::unique_ptr<FileSource> source, OpenInput(part));
     files.sources.push_back(std::move(source));
   }
   return files;

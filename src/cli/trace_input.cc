@@ -13,6 +13,7 @@
 #include "analyze/function_match.h"
 #include "analyze/trace_profile.h"
 #include "base/duration.h"
+#include "cli/input_access.h"
 #include "cli/number_range.h"
 #include "cli/print.h"
 #include "cli/uftrace_directory.h"
@@ -83,9 +84,15 @@ Result<uint64_t> ParseRangeEnd(const std::string& text) {
 }  // namespace
 
 bool IsTrace(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_directory(path, error)) return false;
+  if (!IsInputDirectory(path)) return false;
   return Exists(path + "/" + tracedata::kCallsFile) || IsUftraceDirectory(path);
+}
+
+Status RefuseStandardOutput(const std::string& directory) {
+  if (directory != "-") return {};
+  return Fail(
+      Error(ErrorKind::kUsage, "-o -: a trace is a directory, which cannot go to standard output")
+          .WithCure("-o DIR   and to pass it on: tar -c DIR"));
 }
 
 std::string TraceOr(const std::string& recording, const CLI::App& app) {
@@ -95,6 +102,12 @@ std::string TraceOr(const std::string& recording, const CLI::App& app) {
 }
 
 Result<std::unique_ptr<tracedata::TraceSource>> OpenTraceDirectory(const std::string& path) {
+  if (path == "-") {
+    return Fail(
+        Error(ErrorKind::kUsage, "a trace is a directory: it cannot be read from standard input")
+            .WithCure("-i DIR   to name the trace; a directory called -: -i ./-"));
+  }
+  TRY(CheckMayBeRead(path));
   if (IsUftraceDirectory(path)) return OpenUftraceDirectory(path);
   if (!IsTrace(path)) {
     return Fail(Error(ErrorKind::kNotFound, Exists(path) ? "this is no trace" : "there is no trace")
@@ -102,8 +115,8 @@ Result<std::unique_ptr<tracedata::TraceSource>> OpenTraceDirectory(const std::st
                     .WithCure("stackreel trace -- COMMAND   to make stackreel.trace\n"
                               "-i DIR   to name the trace, or a recording of uftrace"));
   }
-  TRY_ASSIGN(std::unique_ptr<FileSource> calls, os::OpenSource(path + "/" + tracedata::kCallsFile));
-  TRY_ASSIGN(std::unique_ptr<FileSource> facts, os::OpenSource(path + "/" + tracedata::kFactsFile));
+  TRY_ASSIGN(std::unique_ptr<FileSource> calls, OpenInput(path + "/" + tracedata::kCallsFile));
+  TRY_ASSIGN(std::unique_ptr<FileSource> facts, OpenInput(path + "/" + tracedata::kFactsFile));
   return tracedata::OpenTrace(std::move(calls), std::move(facts));
 }
 

@@ -17,6 +17,8 @@ inline constexpr char kDefaultTrace[] = "stackreel.trace";
 
 // Whether `path` is the directory of a trace: ours, or uftrace's.
 bool IsTrace(const std::string& path);
+// kUsage if it is "-", which elsewhere is standard output.
+Status RefuseStandardOutput(const std::string& directory);
 // The trace instead of the recording, if none was named, there is no recording and there is one.
 std::string TraceOr(const std::string& recording, const CLI::App& app);
 // Opens it, whichever it is.

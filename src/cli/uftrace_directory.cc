@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/input_access.h"
 #include "os/file.h"
 #include "tracedata/uftrace_reader.h"
 
@@ -29,7 +30,7 @@ class Directory : public tracedata::TraceFolder {
     return names;
   }
   Result<std::unique_ptr<FileSource>> Open(const std::string& name) override {
-    return os::OpenSource(path_ + "/" + name);
+    return OpenInput(path_ + "/" + name);
   }
 
  private:
