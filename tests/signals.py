@@ -2,8 +2,8 @@
 """Signals and the commands that are traced or recorded: signals.py STACKREEL SOURCE
 
 A command ends by what ends its tracer: signals of kill(1), and the terminal's hang-up, which the
-kernel sends to the leader of the session alone. Keys of the terminal reach the command once. Exit
-code 77: there is no compiler, or nothing may be traced here."""
+kernel sends to the leader of the session alone. Keys of the terminal reach the command once. What a
+signal leaves unfinished of a trace's copy is removed. Exit code 77: there is no compiler, or nothing may be traced here."""
 import os
 import pty
 import signal
@@ -89,6 +89,22 @@ def by_terminal(way, folder, program):
     os.close(terminal.fd)
 
 
+def of_convert(folder, program):
+    trace, copy = os.path.join(folder, "many"), os.path.join(folder, "copies", "copy")
+    os.mkdir(os.path.dirname(copy))
+    subprocess.run([STACKREEL, "trace", "-q", "-P", "call", "-o", trace, "--", program, "a", "b"],
+                   check=True)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        process = subprocess.Popen([STACKREEL, "convert", "--to=uftrace", "-i", trace, "-o", copy],
+                                   preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
+        unfinished = f"{copy}.unfinished-{process.pid}"
+        while process.poll() is None and not (os.path.isdir(unfinished) and os.listdir(unfinished)):
+            time.sleep(0.001)
+        process.send_signal(number)
+        left = process.wait(PATIENCE), os.listdir(os.path.dirname(copy))
+        check(left == (-number, []), f"convert: {number.name} leaves nothing: {left}")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         program = os.path.join(folder, "signals")
@@ -98,6 +114,7 @@ def main():
                 if by_kill(way, folder, program, number):
                     return SKIPPED
             by_terminal(way, folder, program)
+        of_convert(folder, program)
     return result()
 
 

@@ -13,6 +13,7 @@
 #include "cli/trace_commands.h"
 #include "cli/trace_input.h"
 #include "os/file.h"
+#include "os/unfinished_output.h"
 #include "tracedata/trace_copy.h"
 #include "tracedata/trace_writer.h"
 #include "tracedata/uftrace_writer.h"
@@ -91,6 +92,7 @@ Result<int> ConvertCommand::Run(const GlobalOptions& global) {
     const std::string why = error ? error.message() : "it is there already";
     return Fail(ErrorKind::kIo, fmt::format("cannot make directory {}: {}", unfinished, why));
   }
+  const os::UnfinishedOutput removed_at_signals(unfinished);
   // As a trace: the program's data are in it.
   std::filesystem::permissions(unfinished, std::filesystem::perms::owner_all, error);
   const auto losses = Write(unfinished);

@@ -15,6 +15,7 @@
 #include "cli/trace_commands.h"
 #include "cli/trace_control.h"
 #include "os/file.h"
+#include "os/unfinished_output.h"
 
 namespace stackreel::cli {
 
@@ -80,6 +81,7 @@ int PrintError(const Error& error, const GlobalOptions& global) {
 void EndOutOfMemory() {
   constexpr std::string_view kMessage =
       "stackreel: error: out of memory\n  try: fewer --threads, or a higher limit (ulimit -v)\n";
+  os::RemoveUnfinishedOutputs();
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
   _exit(kExitFailed);
 }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "os/unfinished_output.h"
 
 namespace stackreel::os {
 
@@ -205,7 +206,9 @@ struct OutputTarget {
 
 class FdOutput : public OutputFile {
  public:
-  FdOutput(Fd fd, OutputTarget target) : fd_(std::move(fd)), target_(std::move(target)) {}
+  FdOutput(Fd fd, OutputTarget target) : fd_(std::move(fd)), target_(std::move(target)) {
+    if (!target_.temporary.empty()) unfinished_.emplace(target_.temporary);
+  }
   FdOutput(Fd fd, std::string name) : fd_(std::move(fd)) { target_.name = std::move(name); }
   FdOutput(const FdOutput&) = delete;
   FdOutput& operator=(const FdOutput&) = delete;
@@ -267,6 +270,7 @@ class FdOutput : public OutputFile {
       return Fail(ErrnoError(errno, "cannot put in place", target_.name));
     }
     target_.temporary.clear();
+    unfinished_.reset();
     return {};
   }
 
@@ -280,6 +284,7 @@ class FdOutput : public OutputFile {
 
   Fd fd_;
   OutputTarget target_;
+  std::optional<UnfinishedOutput> unfinished_;  // the temporary
   std::vector<uint8_t> buffer_;
 };
 

@@ -52,8 +52,9 @@ Result<std::string> ReadTextFile(const std::string& path, size_t limit = size_t{
 class OutputFile : public ByteSink {
  public:
   // Written beside `path`, with a buffer, and renamed onto it by Commit(); removed if that is not
-  // called. What is not a regular file (a device, a FIFO) is written directly, and so is "-", the
-  // standard output: its buffer goes out even without Commit().
+  // called, or a signal ends us before (UnfinishedOutput). What is not a regular file (a device, a
+  // FIFO) is written directly, and so is "-", the standard output: its buffer goes out even without
+  // Commit().
   static Result<std::unique_ptr<OutputFile>> Create(const std::string& path);
   // As Create, for recordings: without a buffer, so that they are readable after a crash, and after
   // Commit() to be written on. Only their owner may read them (mode 0600), as a core dump: they
