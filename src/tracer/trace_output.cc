@@ -46,40 +46,77 @@ Result<os::Fd> Lock(const std::string& directory) {
   return folder;
 }
 
-Status MoveAway(const std::string& directory) {
+void RemoveTrace(const fs::path& directory) {
+  std::error_code error;
+  for (const char* name : kFiles) fs::remove(directory / name, error);
+  fs::remove(directory, error);
+}
+
+}  // namespace
+
+Result<FormerTraces> FormerTraces::MoveAway(const std::string& directory) {
+  FormerTraces former(directory);
   std::error_code error;
   const fs::path path(directory);
-  if (!fs::exists(fs::symlink_status(path, error))) return {};
+  if (!fs::exists(fs::symlink_status(path, error))) return former;
   if (!fs::is_directory(path, error) || !IsTrace(path)) {
     return Fail(Error(ErrorKind::kUsage,
                       fmt::format("{} is there already, and is no trace of ours", directory))
                     .WithCure("write to another: -o DIR"));
   }
   TRY_ASSIGN(const os::Fd unused, Lock(directory));
-  const fs::path old(directory + ".old");
+  const std::string old = former.Old();
   if (fs::is_directory(old, error) && IsTrace(old)) {
-    TRY_ASSIGN(const os::Fd unused_old, Lock(old.string()));
-    for (const char* name : kFiles) {
-      fs::remove(old / name, error);
-    }
-    fs::remove(old, error);
+    TRY_ASSIGN(const os::Fd unused_old, Lock(old));
+    fs::rename(old, former.Older(), error);
+    if (error) return Fail(os::ErrnoError(error.value(), "cannot replace", old));
+    former.has_older_ = true;
   }
   fs::rename(path, old, error);
   if (error) {
-    return Fail(
-        os::ErrnoError(error.value(), fmt::format("cannot make {} of", old.string()), directory));
+    former.PutBack();
+    return Fail(os::ErrnoError(error.value(), fmt::format("cannot make {} of", old), directory));
   }
-  return {};
+  former.has_old_ = true;
+  return former;
 }
 
-}  // namespace
+std::string FormerTraces::Old() const { return directory_ + ".old"; }
+std::string FormerTraces::Older() const {
+  return fmt::format("{}.old.replaced-{}", directory_, getpid());
+}
+
+void FormerTraces::PutBack() {
+  std::error_code error;
+  if (std::exchange(has_old_, false)) fs::rename(Old(), directory_, error);
+  if (error) return Replace();  // it stays DIR.old
+  if (std::exchange(has_older_, false)) fs::rename(Older(), Old(), error);
+}
+
+void FormerTraces::Replace() {
+  has_old_ = false;
+  if (std::exchange(has_older_, false)) RemoveTrace(Older());
+}
 
 Result<std::unique_ptr<TraceOutput>> TraceOutput::Create(const std::string& directory, int level) {
-  TRY(MoveAway(directory));
+  TRY_ASSIGN(FormerTraces former, FormerTraces::MoveAway(directory));
   // Of who traces, as the program's data are in it.
   if (mkdir(directory.c_str(), 0700) != 0) {
-    return Fail(os::ErrnoError(errno, "cannot make the directory", directory));
+    const int why = errno;
+    former.PutBack();
+    return Fail(os::ErrnoError(why, "cannot make the directory", directory));
   }
+  auto output = Begin(directory, level);
+  if (output) {
+    (*output)->former_ = std::move(former);
+  } else {
+    RemoveTrace(directory);
+    former.PutBack();
+  }
+  return output;
+}
+
+Result<std::unique_ptr<TraceOutput>> TraceOutput::Begin(const std::string& directory, int level) {
   TRY_ASSIGN(os::Fd folder, Lock(directory));
   const auto create = [&](const char* name) -> Result<std::unique_ptr<WholeWrites>> {
     TRY_ASSIGN(auto file, os::OutputFile::CreateInPlace(fmt::format("{}/{}", directory, name)));
@@ -130,11 +167,8 @@ Status TraceOutput::Flush() {
 }
 
 void TraceOutput::Discard() {
-  std::error_code error;
-  for (const char* name : kFiles) {
-    fs::remove(fs::path(directory_) / name, error);
-  }
-  fs::remove(directory_, error);
+  RemoveTrace(directory_);
+  former_.PutBack();
 }
 
 uint64_t TraceOutput::bytes() const {

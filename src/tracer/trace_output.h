@@ -15,12 +15,46 @@
 
 namespace stackreel::tracer {
 
+// What was in the place of a new trace, and in that of DIR.old: kept until the new one has begun.
+class FormerTraces {
+ public:
+  explicit FormerTraces(std::string directory) : directory_(std::move(directory)) {}
+  FormerTraces(FormerTraces&& other) noexcept
+      : directory_(std::move(other.directory_)),
+        has_old_(std::exchange(other.has_old_, false)),
+        has_older_(std::exchange(other.has_older_, false)) {}
+  FormerTraces& operator=(FormerTraces&& other) noexcept {
+    std::swap(directory_, other.directory_);
+    std::swap(has_old_, other.has_old_);
+    std::swap(has_older_, other.has_older_);
+    return *this;
+  }
+  FormerTraces(const FormerTraces&) = delete;
+  FormerTraces& operator=(const FormerTraces&) = delete;
+  ~FormerTraces() { Replace(); }
+
+  // Makes DIR.old of `directory`, and of what was DIR.old DIR.old.replaced-PID. After an error all
+  // is as it was: kUsage if one of them is neither a trace nor empty, or is being written.
+  static Result<FormerTraces> MoveAway(const std::string& directory);
+  // All is as it was. There must be nothing in the place of the new trace.
+  void PutBack();
+  // Removes what was DIR.old.
+  void Replace();
+
+ private:
+  [[nodiscard]] std::string Old() const;
+  [[nodiscard]] std::string Older() const;
+
+  std::string directory_;
+  bool has_old_ = false, has_older_ = false;
+};
+
 // Takes facts and chunks from any thread.
 class TraceOutput {
  public:
   // Makes the directory; one that is there already becomes DIR.old, if it is a trace or empty (what
-  // was DIR.old then goes). kUsage: it is something else, or another tracer writes to it. `level`
-  // is zstd's.
+  // was DIR.old then goes, with Keep()). kUsage: it is something else, or another tracer writes to
+  // it. `level` is zstd's. After an error what was there is as it was.
   static Result<std::unique_ptr<TraceOutput>> Create(const std::string& directory, int level);
 
   [[nodiscard]] const std::string& directory() const { return directory_; }
@@ -31,8 +65,10 @@ class TraceOutput {
   Status Flush();
   // kIo if somebody has removed a file since: what is written is nowhere.
   [[nodiscard]] Status StillThere() const;
-  // Removes it: for a trace that could not begin.
+  // Removes it and puts back what was there: for a trace that could not begin.
   void Discard();
+  // The trace has begun: Discard() cannot put back what was DIR.old any more.
+  void Keep() { former_.Replace(); }
   // Of both files, as they are on the disk.
   [[nodiscard]] uint64_t bytes() const;
 
@@ -51,15 +87,18 @@ class TraceOutput {
     uint64_t size_ = 0;
   };
 
+  static Result<std::unique_ptr<TraceOutput>> Begin(const std::string& directory, int level);
   TraceOutput(std::string directory, os::Fd folder, std::unique_ptr<WholeWrites> calls,
               std::unique_ptr<WholeWrites> facts, tracedata::TraceWriter writer)
       : directory_(std::move(directory)),
+        former_(directory_),
         folder_(std::move(folder)),
         calls_(std::move(calls)),
         facts_(std::move(facts)),
         writer_(std::move(writer)) {}
 
   std::string directory_;
+  FormerTraces former_;
   os::Fd folder_;  // the directory, locked: by that others see that it is in use
   std::unique_ptr<WholeWrites> calls_, facts_;
   os::FairMutex mutex_;  // chunks may come without a pause

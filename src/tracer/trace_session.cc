@@ -52,7 +52,10 @@ Result<std::unique_ptr<TraceSession>> TraceSession::Begin(TraceOptions options,
     session->hold_throughout_ = i > 1;
     Status begun = session->Open();
     if (begun) begun = session->Prepare();
-    if (begun) return session;
+    if (begun) {
+      session->output_->Keep();
+      return session;
+    }
     // What failed then is only a consequence.
     const auto end = session->EndedMeanwhile();
     const uint32_t pid = session->target_ == nullptr ? 0 : session->pid();

@@ -171,6 +171,22 @@ def in_use(program, folder):
     check(shown_calls(trace + ".old")[0] == 2 * CALLS, "in use: they are there")
 
 
+def failed_start(program, folder):
+    """Traces that were there are as they were, however often."""
+    trace = os.path.join(folder, "good")
+    for calls in (1, 2):
+        Trace(program, trace, calls=calls).finish()
+    before = [shown_calls(path)[0] for path in (trace, trace + ".old")]
+    for _ in range(2):
+        traced = subprocess.run([STACKREEL, "trace", "-P", "step", "-U", "step", "-o", trace, "--",
+                                 program, "1"], capture_output=True, text=True, timeout=60)
+        check(traced.returncode == 125, f"failed start: {traced.returncode} {traced.stderr}")
+        after = [shown_calls(path)[0] for path in (trace, trace + ".old")]
+        check(before == [4, 2] and after == before, f"failed start: {before} became {after}")
+    left = [name for name in os.listdir(folder) if name.startswith("good")]
+    check(sorted(left) == ["good", "good.old"], f"failed start: {left} are there")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         program = os.path.join(folder, "outputs")
@@ -181,6 +197,7 @@ def main():
             return SKIPPED
         removed_while_it_is_written(program, folder)
         disk_full(program, folder)
+        failed_start(program, folder)
         dropped(program, folder)
         told_alike(program, folder)
         asked_at_once(folder)
