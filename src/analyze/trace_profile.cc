@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/plural.h"
 #include "tracedata/loss_reason.h"
 
 namespace stackreel::analyze {
@@ -116,14 +117,15 @@ Result<tracedata::CallLosses> CountLosses(tracedata::TraceSource& source) {
 
 std::string LossText(const tracedata::TraceSource& source, uint64_t calls, uint64_t places) {
   std::string text;
-  if (calls != 0) text += fmt::format("{} calls were not recorded\n", calls);
+  if (calls != 0) text += PluralWere(calls, "call") + " not recorded\n";
   if (places != 0) {
-    text += fmt::format("in {} places it is not known how many calls are missing\n", places);
+    text +=
+        fmt::format("in {} it is not known how many calls are missing\n", Plural(places, "place"));
   }
   for (const tracedata::TraceLoss& loss : source.tables().losses) {
     if (tracedata::LossReasonOf(loss.reason)) continue;  // among the calls above
     text += fmt::format("process {}: {}", loss.pid, loss.reason);
-    text += loss.calls == 0 ? "\n" : fmt::format(": {} calls\n", loss.calls);
+    text += loss.calls == 0 ? "\n" : ": " + Plural(loss.calls, "call") + "\n";
   }
   if (!source.damage().empty()) text += source.damage() + "\n";
   return text;

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdio>
 
+#include "base/plural.h"
 #include "cli/event_choice.h"
 #include "cli/input_access.h"
 #include "cli/number_range.h"
@@ -172,8 +173,7 @@ int AnalysisInput::Report(const analyze::AnalysisResult& result,
     Print(stderr, "stackreel: warning: {}\n", text);
   };
   if (result.lost > 0 && !global.quiet) {
-    warn(fmt::format("{} records were lost while recording; {} samples are here", result.lost,
-                     result.samples));
+    warn(LossWarning(result.lost, result.samples));
   }
   WarnOfUnfinished(result.read.unfinished, global);
   if (global.verbose > 0) {

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/plural.h"
 #include "cli/written_source.h"
 
 namespace stackreel::cli {
@@ -116,9 +117,10 @@ std::string VerdictText(const anonymize::Verdict& verdict, const std::string& na
   constexpr size_t kMostGroups = 20;
   std::string text = MarkText(verdict, name, asked);
   if (verdict.clean()) {
-    return text + fmt::format("{}: clean at --{}: {} samples, {} mappings, {} bytes looked at\n",
-                              name, anonymize::LevelName(verdict.level), verdict.samples,
-                              verdict.mappings, verdict.bytes);
+    return text + fmt::format("{}: clean at --{}: {}, {}, {} looked at\n", name,
+                              anonymize::LevelName(verdict.level),
+                              Plural(verdict.samples, "sample"),
+                              Plural(verdict.mappings, "mapping"), Plural(verdict.bytes, "byte"));
   }
   const size_t shown = std::min(verdict.groups.size(), kMostGroups);
   uint64_t more = 0;

@@ -12,6 +12,7 @@
 #include "analyze/function_names.h"
 #include "anonymize/anonymize.h"
 #include "anonymize/verify.h"
+#include "base/plural.h"
 #include "cli/anonymized_output.h"
 #include "cli/command.h"
 #include "cli/compared_samples.h"
@@ -167,7 +168,8 @@ void AnonymizeCommand::AddOptions(CLI::App& app) {
       "numbers of processes and files; times are shifted. Names of binaries and build-ids stay");
   CLI::Option* symbols = app.add_flag(
       "--symbols", symbols_,
-      "Hide modules and functions that are not public too. Nobody can look their functions up "
+      "Hide all that --identity hides, and modules and functions that are not public. Nobody can "
+      "look their functions up "
       "then; those that occur get pseudonyms, which report shows: f_hkvmzqtwrp. Into a pipe go "
       "65,000 bytes of them at most");
   identity->excludes(addresses);
@@ -333,8 +335,8 @@ int AnonymizeCommand::Tell(const anonymize::Outcome& outcome, const GlobalOption
   }
   WarnOfUnfinished(outcome.read.unfinished, global);
   if (outcome.read.damage) {
-    warn(fmt::format("{}; {} samples were read and anonymised", outcome.read.damage->ToString(),
-                     outcome.samples));
+    warn(fmt::format("{}; {} read and anonymised", outcome.read.damage->ToString(),
+                     PluralWere(outcome.samples, "sample")));
   }
   const bool whole = outcome.read.complete && outcome.bad_records == 0;
   return whole ? kExitDone : kExitDamagedInput;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/plural.h"
 #include "cli/filter_options.h"
 #include "cli/print.h"
 #include "cli/trace_control.h"

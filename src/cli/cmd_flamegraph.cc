@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analyze/trace_profile.h"
+#include "base/plural.h"
 #include "cli/analysis_input.h"
 #include "cli/command.h"
 #include "cli/event_choice.h"
@@ -179,8 +180,7 @@ Result<int> FlamegraphCommand::Run(const GlobalOptions& global) {
   TRY_ASSIGN(options_.filter.events, ChooseEvent(profile, "", global));
   int code = WarnOfLoss(profile, global);
   options_.title = title_.empty() ? "Flame graph of " + input : title_;
-  const std::string samples =
-      fmt::format("{} {}", profile.facts.samples, IsTrace(input) ? "calls" : "samples");
+  const std::string samples = Plural(profile.facts.samples, IsTrace(input) ? "call" : "sample");
   if (format_ == "folded") {
     TRY(Write(views::Folded(profile, options_.filter), samples, global));
     return code;

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/plural.h"
 #include "cli/command.h"
 #include "cli/print.h"
 #include "cli/trace_control.h"

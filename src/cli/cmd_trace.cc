@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/plural.h"
 #include "cli/command.h"
 #include "cli/filter_options.h"
 #include "cli/number_range.h"

@@ -13,7 +13,7 @@
 
 namespace stackreel::cli {
 
-// Exit codes (see docs: interfaces).
+// What they mean to users: docs/exit-codes.md.
 enum ExitCode : int {
   kExitDone = 0,
   kExitFailed = 1,

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "base/plural.h"
 #include "cli/print.h"
 #include "profile/filter.h"
 
@@ -40,13 +41,15 @@ void WarnOfUnfinished(bool unfinished, const GlobalOptions& global) {
         "machine went down; what had been written was read, the last moments are missing\n");
 }
 
+std::string LossWarning(uint64_t lost, uint64_t samples) {
+  return fmt::format("{} lost while recording; {} {} here", PluralWere(lost, "record"),
+                     Plural(samples, "sample"), samples == 1 ? "is" : "are");
+}
+
 int WarnOfLoss(const profile::Profile& profile, const GlobalOptions& global) {
   const profile::Profile::Facts& facts = profile.facts;
   if (facts.lost > 0 && !global.quiet) {
-    Print(stderr,
-          "stackreel: warning: {} records were lost while recording; {} samples are "
-          "here\n",
-          facts.lost, facts.samples);
+    Print(stderr, "stackreel: warning: {}\n", LossWarning(facts.lost, facts.samples));
   }
   WarnOfUnfinished(facts.unfinished, global);
   if (facts.damage.empty()) return kExitDone;

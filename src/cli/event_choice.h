@@ -19,6 +19,8 @@ Result<std::vector<uint32_t>> ChooseEvents(const profile::Profile& profile,
 // Says on stderr that the recorder did not end.
 void WarnOfUnfinished(bool unfinished, const GlobalOptions& global);
 
+// "4 records were lost while recording; 106 samples are here".
+std::string LossWarning(uint64_t lost, uint64_t samples);
 // Says on stderr what was lost or damaged; gives the exit code.
 int WarnOfLoss(const profile::Profile& profile, const GlobalOptions& global);
 

@@ -2,17 +2,18 @@
 
 #include <fmt/format.h>
 
+#include "base/plural.h"
 #include "cli/size_text.h"
 
 namespace stackreel::cli {
 
 std::string DescribeSamples(const record::RecordSummary& summary) {
-  std::string line = fmt::format("{} samples of {}", summary.samples, summary.event);
+  std::string line = fmt::format("{} of {}", Plural(summary.samples, "sample"), summary.event);
   if (summary.user_stacks != 0) {
-    line += fmt::format(", {:.1f} % of {} user stacks complete",
+    line += fmt::format(", {:.1f} % of {} complete",
                         100.0 * static_cast<double>(summary.complete_stacks) /
                             static_cast<double>(summary.user_stacks),
-                        summary.user_stacks);
+                        Plural(summary.user_stacks, "user stack"));
   }
   line += fmt::format(", {} lost", summary.lost);
   if (summary.write_failed) line += fmt::format(", {} not written", summary.not_written);

@@ -85,10 +85,6 @@ ControlAnswer DescribeStatus(tracer::TraceSession& session) {
 
 }  // namespace
 
-std::string Plural(uint64_t count, const std::string& what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 ControlAnswer AnswerRequest(tracer::TraceSession& session, const ControlRequest& request) {
   if (request.kind == ControlRequest::Kind::kStatus) return DescribeStatus(session);
   Result<ControlAnswer> answer = request.kind == ControlRequest::Kind::kFilter

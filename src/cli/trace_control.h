@@ -24,7 +24,4 @@ tracedata::ControlAnswer AnswerRequest(tracer::TraceSession& session,
                                        const tracedata::ControlRequest& request);
 tracedata::ControlAnswer AnswerDetached(const tracer::TraceSummary& summary);
 
-// "1 call", "2 calls".
-std::string Plural(uint64_t count, const std::string& what);
-
 }  // namespace stackreel::cli

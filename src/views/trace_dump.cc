@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/plural.h"
 #include "tracedata/loss_reason.h"
 #include "views/json_text.h"
 #include "views/trace_text_pieces.h"
@@ -147,7 +148,7 @@ std::vector<std::pair<std::string, uint64_t>> LossesOf(const TraceTables& tables
     if (losses.calls[reason] == 0) continue;
     all.emplace_back(tracedata::LossReasonText(reason), losses.calls[reason]);
   }
-  if (losses.places != 0) all.emplace_back(fmt::format("in {} places", losses.places), 0);
+  if (losses.places != 0) all.emplace_back("in " + Plural(losses.places, "place"), 0);
   for (const auto& loss : tables.losses) {
     if (tracedata::LossReasonOf(loss.reason)) continue;  // counted above
     all.emplace_back(fmt::format("of process {}: {}", loss.pid, loss.reason), loss.calls);
@@ -377,7 +378,7 @@ std::string TraceInfoText(TraceCalls& calls, const tracedata::CallLosses& losses
     line("filters", fmt::format("{} since {}", FiltersText(change), time));
   }
   for (const auto& [where, count] : LossesOf(tables, losses)) {
-    line("lost", count == 0 ? "calls " + where : fmt::format("{} calls {}", count, where));
+    line("lost", count == 0 ? "calls " + where : Plural(count, "call") + " " + where);
   }
   if (samples) {
     line("samples",

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/plural.h"
 #include "views/json_text.h"
 #include "views/trace_text_pieces.h"
 
@@ -100,8 +101,9 @@ Result<TraceColumn> ParseTraceColumn(std::string_view text) {
 
 std::string TraceReportText(TraceCalls& calls, const TraceTable& table,
                             const TraceReportOptions& options) {
-  std::string out = fmt::format("# {} calls of {} functions in {} threads", table.calls,
-                                table.rows.size(), table.threads);
+  std::string out =
+      fmt::format("# {} of {} in {}", Plural(table.calls, "call"),
+                  Plural(table.rows.size(), "function"), Plural(table.threads, "thread"));
   if (const uint64_t unfinished = Unfinished(table); unfinished != 0) {
     out += fmt::format("; {} of them had not ended", unfinished);
   }
