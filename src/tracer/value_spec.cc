@@ -43,11 +43,16 @@ class SpecParser {
 
  private:
   [[nodiscard]] std::unexpected<Error> Wrong(std::string_view what, std::string_view why,
-                                             std::string_view cure) const {
+                                             std::string_view can_stand_there) const {
+    return WrongWay(what, why, fmt::format("what can stand there: {}", can_stand_there));
+  }
+  // The same, where it is known what was meant: that is the cure.
+  [[nodiscard]] std::unexpected<Error> WrongWay(std::string_view what, std::string_view why,
+                                                std::string cure) const {
     const auto column = static_cast<size_t>(what.data() - all_.data()) + 1;
     return Fail(Error(ErrorKind::kUsage,
                       fmt::format("'{}', at column {} of '{}', {}", what, column, all_, why))
-                    .WithCure(fmt::format("what can stand there: {}", cure)));
+                    .WithCure(std::move(cure)));
   }
   bool Take(std::string_view text) {
     if (!rest_.starts_with(text)) return false;
@@ -162,7 +167,9 @@ Status SpecParser::ParseFormat() {
         is_float_ = true;
         return ParseFloat(bits);
       }
-      return Wrong(word, "is for retval; floating-point arguments are fpargN", kFormats);
+      return Wrong(
+          word, "is for retval",
+          fmt::format("{}; floating-point arguments are fpargN, as in fparg1/64", kFormats));
     default:
       return Wrong(word, "is no format", kFormats);
   }
@@ -182,9 +189,10 @@ Status SpecParser::ParseFormat() {
 }
 
 Status SpecParser::ParsePlace() {
-  constexpr std::string_view kPlaces =
-      "rdi, rsi, rdx, rcx, r8, r9, xmm0 ... xmm7, or stack+N: the Nth word above the return "
-      "address";
+  const std::string_view places =
+      is_float_ ? "xmm0 ... xmm7, or stack+N: the Nth word above the return address"
+                : "rdi, rsi, rdx, rcx, r8, r9, or stack+N: the Nth word above the return address; "
+                  "what is in xmm0 ... xmm7 is fpargN";
   if (!Take("%")) {
     if (value_.is_result) {
       SetWord(is_float_ ? WordPlace::Kind::kVector : WordPlace::Kind::kInteger, 0);
@@ -201,8 +209,18 @@ Status SpecParser::ParsePlace() {
     }
     return {};
   }
-  const std::string_view word = TakeWord("");
+  const std::string_view word = TakeWord("/");
   if (value_.is_result) return Wrong(word, "cannot be chosen for a return value", "a comma");
+  if (word.starts_with("xmm") && !is_float_) {
+    const uint32_t number = NumberIn(word.substr(3)).value_or(index_);
+    return WrongWay(word, "has floating-point arguments",
+                    fmt::format("fparg{0}, or with its size fparg{0}/64", number + 1));
+  }
+  if (!rest_.empty()) {
+    return WrongWay(
+        rest_, "is behind the place",
+        fmt::format("{}{}%{}", spec_.substr(0, spec_.find_first_of("/%")), rest_, word));
+  }
   if (const auto* at = std::ranges::find(kArgumentRegisters, word);
       at != kArgumentRegisters.end() && !is_float_) {
     SetWord(WordPlace::Kind::kInteger, static_cast<uint32_t>(at - kArgumentRegisters.begin()));
@@ -224,7 +242,7 @@ Status SpecParser::ParsePlace() {
       return {};
     }
   }
-  return Wrong(word, "is no place of such an argument", kPlaces);
+  return Wrong(word, "is no place of such an argument", places);
 }
 
 // Whether what stands behind an @ is about values, not a module.
