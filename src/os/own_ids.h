@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 
 namespace stackreel::os {
 
@@ -16,5 +17,9 @@ class OwnIds {
   // Of which processes the namespace is ours: they need not be asked for each thread.
   std::map<uint32_t, bool> is_ours_;
 };
+
+// The processes that there are, as they see themselves: in whatever namespace, so that an id may
+// stand for several. One that has ended, and is only still to be waited for, is none of them.
+std::set<uint32_t> OwnIdsOfProcesses();
 
 }  // namespace stackreel::os

@@ -1,5 +1,6 @@
 #include "tracer/chunk_collector.h"
 
+#include <errno.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -11,6 +12,7 @@
 #include <set>
 #include <string>
 
+#include "os/own_ids.h"
 #include "os/proc.h"
 #include "tracedata/call_event.h"
 
@@ -26,10 +28,20 @@ using tracedata::LossReason;
 // How long a look at the chunks may wait, where nobody says that one is full: long enough to cost
 // nothing, short enough for Ctrl-C.
 constexpr int kPauseMs = 50;
+// The same where chunks are few because forked children own them: somebody may wait for one.
+constexpr int kShortPauseMs = 5;
+// How much longer than a look at which processes there are, it is to the next.
+constexpr int kLookShare = 4;
 
 std::string ReadComm(uint32_t pid, uint32_t tid) {
   const auto status = os::ReadProcStatus(pid, tid);
   return status ? status->comm : "";
+}
+
+// Whether there is a process that /proc does not show (hidepid).
+bool IsHidden(uint32_t pid) {
+  const bool is_there = kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH;
+  return is_there && access(fmt::format("/proc/{}", pid).c_str(), F_OK) != 0;
 }
 
 uint32_t WordAt(ByteView words, size_t i) {
@@ -108,11 +120,14 @@ void ChunkCollector::Work() {
       (void)!write(asked_fd_.get(), &one, sizeof(one));
     }
     bool any = false;
-    if (Status taken = TakeFull(&any); !taken) {
+    Status taken = TakeFull(&any);
+    const bool is_short = ChildrenHoldMany();
+    if (Status ended = is_short ? TakeOfEnded() : Status(); taken) taken = std::move(ended);
+    if (!taken) {
       const std::scoped_lock lock(mutex_);
       if (status_) status_ = std::move(taken);
     }
-    if (!any) pool_.AwaitFull(kPauseMs, asked);
+    if (!any) pool_.AwaitFull(is_short ? kShortPauseMs : kPauseMs, asked);
   }
 }
 
@@ -150,6 +165,42 @@ Status ChunkCollector::TakeFull(bool* any) {
     // A disk that is full must not hold the program up: the chunk is given back in any case.
     if (Status taken = Take(i, /*is_last=*/false); !taken && result) result = std::move(taken);
   }
+  return result;
+}
+
+bool ChunkCollector::ChildrenHoldMany() const {
+  uint32_t used = 0, theirs = 0;
+  for (uint32_t i = 0; i < pool_.chunks(); ++i) {
+    const ChunkHeader& header = pool_.chunk(i);
+    const uint32_t state = header.state.load(std::memory_order_acquire);
+    used += state != static_cast<uint32_t>(ChunkState::kFree) ? 1 : 0;
+    theirs += state == static_cast<uint32_t>(ChunkState::kOwned) && header.pid != pid_ ? 1 : 0;
+  }
+  return theirs != 0 && 2 * used >= pool_.chunks();
+}
+
+// A process that ends leaves a chunk of each of its threads behind that nobody will fill. Who owned
+// one before a look, and is not there at it, has ended. (An id may be another's by now: its chunks
+// are taken when that has ended too.)
+Status ChunkCollector::TakeOfEnded() {
+  const auto begin = std::chrono::steady_clock::now();
+  if (begin < next_look_) return {};
+  std::vector<std::pair<uint32_t, uint32_t>> owned;  // chunk, pid
+  for (uint32_t i = 0; i < pool_.chunks(); ++i) {
+    const ChunkHeader& header = pool_.chunk(i);
+    const uint32_t state = header.state.load(std::memory_order_acquire);
+    // Whoever has just taken one says a moment later who that is.
+    if (state != static_cast<uint32_t>(ChunkState::kOwned) || header.pid == 0) continue;
+    if (header.pid != pid_) owned.emplace_back(i, header.pid);
+  }
+  const std::set<uint32_t> there = os::OwnIdsOfProcesses();
+  Status result;
+  for (const auto& [i, pid] : owned) {
+    if (there.contains(pid) || IsHidden(pid)) continue;
+    if (Status taken = Take(i, /*is_last=*/true); !taken && result) result = std::move(taken);
+  }
+  const auto end = std::chrono::steady_clock::now();
+  next_look_ = end + kLookShare * (end - begin);
   return result;
 }
 
@@ -269,6 +320,7 @@ Status ChunkCollector::Take(uint32_t i, bool is_last) {
   }
   if (used != 0) written = Write(header, words);
   header.used.store(0, std::memory_order_relaxed);
+  header.pid = 0;  // it is nobody's
   header.state.store(static_cast<uint32_t>(ChunkState::kFree), std::memory_order_release);
   pool_.NoteFreed();
   return written;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -75,6 +76,8 @@ class ChunkCollector {
 
   void Work();
   Status TakeFull(bool* any);
+  [[nodiscard]] bool ChildrenHoldMany() const;
+  Status TakeOfEnded();
   Status Take(uint32_t chunk, bool is_last);
   void AppendEntries(ThreadKey key, uint64_t base, std::vector<uint8_t>& words);
   Status WriteUntoldRest();
@@ -103,6 +106,7 @@ class ChunkCollector {
   std::map<ThreadKey, std::string> comms_;  // of threads that may have ended when they are told of
   std::map<uint32_t, uint32_t> processes_;  // → fork generation
   uint32_t next_index_ = 0;
+  std::chrono::steady_clock::time_point next_look_;  // at which processes there are
   std::jthread thread_;
 };
 

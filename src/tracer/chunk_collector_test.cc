@@ -1,12 +1,15 @@
 #include "tracer/chunk_collector.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <ranges>
 
 namespace stackreel::tracer {
 namespace {
@@ -42,6 +45,48 @@ TEST(ChunkCollector, OneThreadIsOneInWhateverOrderItsChunksLie) {
 }
 
 TEST(ChunkCollector, AnotherThreadOfTheSameIdIsAnother) { EXPECT_EQ(ThreadsOf({0, 1, 0, 1}), 2U); }
+
+tracedata::ChunkState StateOf(Pool& pool, uint32_t i) {
+  return static_cast<tracedata::ChunkState>(pool.chunk(i).state.load());
+}
+
+TEST(ChunkCollector, ChunksOfChildrenThatHaveEndedBecomeFree) {
+  const std::string directory = ::testing::TempDir() + "/ended_children_test.trace";
+  std::filesystem::remove_all(directory);
+  auto output = TraceOutput::Create(directory, 1);
+  ASSERT_TRUE(output.has_value());
+  auto pool = Pool::Make(os::Fd(memfd_create("pool", MFD_CLOEXEC)), 8);
+  ASSERT_TRUE(pool.has_value() && (*pool)->Fill().has_value());
+  const pid_t ended = fork();
+  if (ended == 0) _exit(0);
+  siginfo_t unused;
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(ended), &unused, WEXITED | WNOWAIT), 0);
+  const auto own = [&](uint32_t i, uint32_t pid) {
+    SetChunk(**pool, i, 0);
+    (*pool)->chunk(i).pid = pid;
+    (*pool)->chunk(i).state = static_cast<uint32_t>(tracedata::ChunkState::kOwned);
+  };
+  const auto self = static_cast<uint32_t>(getpid());
+  for (uint32_t i = 0; i < 3; ++i) own(i, static_cast<uint32_t>(ended));
+  own(3, static_cast<uint32_t>(getppid()));
+  own(4, self);
+  own(5, 0);  // by somebody who has just taken it
+  ChunkCollector collector(**pool, **output, self);
+  collector.Start();
+  const auto all_free = [&] {
+    return std::ranges::all_of(std::views::iota(0U, 3U), [&](uint32_t i) {
+      return StateOf(**pool, i) == tracedata::ChunkState::kFree;
+    });
+  };
+  for (int i = 0; i < 20'000 && !all_free(); ++i) usleep(1000);
+  EXPECT_TRUE(all_free());
+  EXPECT_TRUE(collector.Stop().has_value());
+  for (uint32_t i = 3; i < 6; ++i) {
+    EXPECT_EQ(StateOf(**pool, i), tracedata::ChunkState::kOwned) << i;
+  }
+  waitpid(ended, nullptr, 0);
+  std::filesystem::remove_all(directory);
+}
 
 // A thread that owns chunk 0 with `words`, of which `untold` was seen before they were written: the
 // entries that the trace gets besides.
