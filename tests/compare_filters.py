@@ -202,16 +202,20 @@ def compare_trees(stackreel, folder):
     build_nest(folder)
     build_nest(folder, "pg", ["-pg"])
     ok = True
+    recording = folder / "recording"
     for options in NEST_OPTIONS:
-        recording = folder / "recording"
-        shutil.rmtree(recording, ignore_errors=True)
-        run(["uftrace", "record", "--no-pager", "--no-libcall", "--no-event", *options, "-d", recording,
-             folder / "pg"])
-        expected = one_tree(uftrace_calls(recording))
-        got = trace(stackreel, folder, NEST_FUNCTIONS, options, folder / "plain")
         label = " ".join(options)
-        same = compare(label, "the tree", expected, one_tree(got))
-        print(f"{label}: {len(expected[0])} calls: {'same' if same else 'DIFFERENT'}")
+        # A machine may be so busy that a short call takes longer than a limit.
+        for _ in range(3 if "100ms" in label else 1):
+            shutil.rmtree(recording, ignore_errors=True)
+            run(["uftrace", "record", "--no-pager", "--no-libcall", "--no-event", *options, "-d",
+                 recording, folder / "pg"])
+            expected = one_tree(uftrace_calls(recording))
+            got = trace(stackreel, folder, NEST_FUNCTIONS, options, folder / "plain")
+            same = compare(label, "the tree", expected, one_tree(got))
+            print(f"{label}: {len(expected[0])} calls: {'same' if same else 'DIFFERENT'}")
+            if same:
+                break
         ok = ok and same
     return ok
 
