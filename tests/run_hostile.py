@@ -22,6 +22,7 @@ import tempfile
 # Functions of the C library are patched too, beside the program's own.
 ALSO = {"libc_calls": ["malloc@libc", "free@libc", "clock_gettime@libc", "getpid@libc"],
         "libraries": ["*@library17", "*@library23"],
+        "exceptions": ["*@libgcc_s*"],  # the unwinder, most of it without names
         "sleeps": ["nanosleep@libc", "poll@libc", "epoll_wait@libc", "select@libc"]}
 ENDED_BEFORE = 76
 LINK = {"static": ["-static"], "static_pie": ["-static-pie"], "stripped": ["-s"], "one_thread": []}
@@ -100,7 +101,8 @@ def main():
                 threads = ["1"]
             # A stripped program has no names of its own.
             own = ["malloc@libc", "free@libc", "*sleep@libc"] if link == "stripped" else ["."]
-            patterns = [f"--pattern={p}" for p in own + ALSO.get(name, [])]
+            also = [] if link.startswith("static") else ALSO.get(name, [])
+            patterns = [f"--pattern={p}" for p in own + also]
             if name == "execs":
                 patterns.append("--follow")
             result = None

@@ -31,7 +31,7 @@ constexpr int kPauseMs = 50;
 // The same where chunks are few because forked children own them: somebody may wait for one.
 constexpr int kShortPauseMs = 5;
 // How much longer than a look at which processes there are, it is to the next.
-constexpr int kLookShare = 4;
+constexpr int kListShare = 4;
 
 std::string ReadComm(uint32_t pid, uint32_t tid) {
   const auto status = os::ReadProcStatus(pid, tid);
@@ -200,7 +200,7 @@ Status ChunkCollector::TakeOfEnded() {
     if (Status taken = Take(i, /*is_last=*/true); !taken && result) result = std::move(taken);
   }
   const auto end = std::chrono::steady_clock::now();
-  next_look_ = end + kLookShare * (end - begin);
+  next_look_ = end + kListShare * (end - begin);
   return result;
 }
 

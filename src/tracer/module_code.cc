@@ -31,6 +31,20 @@ bool IsColdPart(std::string_view name) {
   return at != std::string_view::npos && (at + 5 == name.size() || name[at + 5] == '.');
 }
 
+// Whether the stack is at the first byte as a call leaves it (CFA = rsp + 8) by call-frame
+// information. Where it is not, a part of a function begins that is come to by jumps: what stands
+// at the top of the stack is no return address.
+bool BeginsAsCalled(const dwarf::FrameTable& frames, const dwarf::Fde& fde) {
+  constexpr uint64_t kRsp = 7;  // DWARF's number of it
+  constexpr int64_t kReturnAddress = 8;
+  dwarf::RowCursor rows = frames.Rows(fde);
+  const auto first = rows.Next();
+  if (!first || !*first) return true;  // nothing is known
+  const dwarf::Row& row = rows.row();
+  if (row.cfa.is_expression) return true;
+  return row.cfa.reg == kRsp && row.cfa.offset == kReturnAddress;
+}
+
 // The lower, the better a name it gives.
 int RankOf(uint8_t binding) { return binding == kGlobal ? 0 : binding == kWeak ? 1 : 2; }
 
@@ -39,6 +53,7 @@ int RankOf(uint8_t binding) { return binding == kGlobal ? 0 : binding == kWeak ?
 struct ModuleCode::Reader {
   struct Extent {
     Svma end;
+    bool is_part = false;  // of a function; if it has a name all the same, that counts
     std::vector<std::pair<int, std::string_view>> names;  // with their ranks
   };
 
@@ -50,7 +65,9 @@ struct ModuleCode::Reader {
   void ReadExtents() {
     const auto unwind = unwind::UnwindModule::Make(module.image_.get(), module.symbol_image_.get());
     for (const dwarf::Fde& fde : unwind->frames().AllFdes()) {
-      extents.try_emplace(fde.start, Extent{fde.end, {}});
+      extents.try_emplace(
+          fde.start,
+          Extent{.end = fde.end, .is_part = !BeginsAsCalled(unwind->frames(), fde), .names = {}});
     }
     if (module.symbol_image_) ReadSymbols(module.symbol_image_->ReadSymtab());
     ReadSymbols(module.image_->ReadSymtab());
@@ -67,7 +84,8 @@ struct ModuleCode::Reader {
       const Svma start(symbol.value);
       if (IsProfilingFunction(symbol.name)) module.profiling_functions_.push_back(start);
       if (symbol.size == 0 && !extents.contains(start)) continue;
-      Extent& extent = extents.try_emplace(start, Extent{start + symbol.size, {}}).first->second;
+      Extent& extent =
+          extents.try_emplace(start, Extent{.end = start + symbol.size, .names = {}}).first->second;
       const bool known = std::ranges::any_of(
           extent.names, [&](const auto& name) { return name.second == symbol.name; });
       if (!known && !symbol.name.empty()) {
@@ -121,7 +139,8 @@ struct ModuleCode::Reader {
             function.others.push_back(name);
           }
         }
-        if (end > start && !IsColdPart(function.name)) {
+        const bool is_part = at->second.is_part && function.name.empty();
+        if (end > start && !is_part && !IsColdPart(function.name)) {
           module.functions_.push_back(std::move(function));
         }
         last_end = std::max(last_end, end);

@@ -27,6 +27,16 @@ __asm__(
     "module_code_profiled:\n push %rbp\n mov %rsp, %rbp\n call *__fentry__@GOTPCREL(%rip)\n"
     " call getpid@PLT\n pop %rbp\n ret\n.size module_code_profiled, . - module_code_profiled\n");
 
+// Two of which only call-frame information tells: a function, and a part of one that is jumped to.
+__asm__(
+    ".text\n.globl module_code_whole\nmodule_code_whole:\n"
+    ".cfi_startproc\n sub $40, %rsp\n.cfi_def_cfa_offset 48\n add $40, %rsp\n"
+    ".cfi_def_cfa_offset 8\n ret\n.cfi_endproc\n"
+    ".globl module_code_part\nmodule_code_part:\n"
+    ".cfi_startproc\n.cfi_def_cfa_offset 48\n mov (%rsp), %rax\n add $40, %rsp\n"
+    ".cfi_def_cfa_offset 8\n ret\n.cfi_endproc\n");
+extern "C" const char module_code_whole, module_code_part;
+
 namespace stackreel::tracer {
 namespace {
 
@@ -72,6 +82,26 @@ TEST(ModuleCode, KnowsWhichCallsAreThoseOfAProfiler) {
   // Those that other tests of this program are about, too.
   EXPECT_THAT(called,
               ::testing::UnorderedElementsAre("module_code_profiled", "plan_framed", "plan_late"));
+}
+
+// A compiler puts the unlikely parts of functions elsewhere; of a stripped program they have no
+// name that says so. What stands at the top of the stack there is no return address.
+TEST(ModuleCode, PartsOfFunctionsThatAreJumpedToAreNoFunctions) {
+  const auto module = ReadThisProgram();
+  const auto& functions = module->functions();
+  const auto known = std::ranges::find_if(functions, [](const ModuleFunction& function) {
+    return function.name.starts_with("TracerModuleCodeTest");
+  });
+  ASSERT_NE(known, functions.end());
+  const auto svma = [&](const void* at) {
+    return known->start + (reinterpret_cast<uint64_t>(at) -
+                           reinterpret_cast<uint64_t>(&TracerModuleCodeTestFunction));
+  };
+  const auto has = [&](Svma start) {
+    return std::ranges::find(functions, start, &ModuleFunction::start) != functions.end();
+  };
+  EXPECT_TRUE(has(svma(&module_code_whole)));
+  EXPECT_FALSE(has(svma(&module_code_part)));
 }
 
 TEST(ModuleCode, FunctionsAscendAndDoNotOverlap) {

@@ -8,6 +8,7 @@
 #include "tracer/needed_functions.h"
 #include "tracer/trace_clock.h"
 #include "tracer/unfit_function.h"
+#include "x86/return_address.h"
 
 namespace stackreel::tracer {
 
@@ -16,6 +17,7 @@ namespace {
 using tracedata::PatchEvent;
 
 constexpr const char* kNeededByTracing = "tracing itself needs it patched";
+constexpr const char* kTouchesReturnAddress = "it looks at its return address";
 
 // Why no trap is put into a module; empty if one may be.
 std::string_view WhyNoTrapsIn(const TargetModule& module, bool use_traps) {
@@ -264,6 +266,11 @@ Result<std::vector<PatchedFunctions::Function*>> PatchedFunctions::Plan(
     } else {
       known->refused.clear();
       if (known->site) continue;
+      // By name some of these are known; but a library may be stripped of names.
+      if (x86::TouchesReturnAddress(function->code)) {
+        TRY(Refuse(*known, kTouchesReturnAddress));
+        continue;
+      }
       wishes[module].push_back(
           {.target = function, .function = known->id, .stub = StubOf(*function)});
     }
