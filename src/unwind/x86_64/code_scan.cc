@@ -40,9 +40,15 @@ class Scanner {
   enum class Step { kGoOn, kReturn, kUnknown };
 
   bool Is64() const { return word_size_ == 8; }
-  void MoveSp(int32_t by) {
-    if (sp_) sp_->offset += by;
+  // Nothing where that is further away than any stack reaches.
+  static Value Moved(Value value, int64_t by) {
+    if (!value) return value;
+    const int64_t offset = value->offset + by;
+    if (offset != static_cast<int32_t>(offset)) return std::nullopt;
+    value->offset = static_cast<int32_t>(offset);
+    return value;
   }
+  void MoveSp(int64_t by) { sp_ = Moved(sp_, by); }
 
   Step Next();
   Step OneByte(uint8_t op);
@@ -109,8 +115,7 @@ class Scanner {
     Value value;
     if (!modrm.rm_is_register() && base_ == kSp) value = sp_;
     if (!modrm.rm_is_register() && base_ == kFp) value = fp_;
-    if (value) value->offset += displacement_;
-    return value;
+    return Moved(value, displacement_);
   }
   Step LoadAddress(const ModRm& modrm) {
     const Value value = Operand(modrm);
@@ -317,7 +322,7 @@ Scanner::Step Scanner::Group(uint8_t op) {
   const bool is_alu = op == 0x81 || op == 0x83;
   if (is_alu && what == 7) return Step::kGoOn;  // cmp
   if (is_alu && modrm.rm == kSp && (what == 0 || what == 5)) {
-    MoveSp(what == 0 ? immediate : -immediate);
+    MoveSp(what == 0 ? int64_t{immediate} : -int64_t{immediate});
     return Step::kGoOn;
   }
   Clobber(modrm.rm);

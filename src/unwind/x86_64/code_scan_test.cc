@@ -108,6 +108,15 @@ TEST(CodeScan, WhatIsNotFollowedIsNotGuessed) {
   EXPECT_EQ(Scan({0x5c, 0xc3}), "none");                    // pop %rsp
   EXPECT_EQ(Scan({0x48, 0x81, 0xc4, 0x00}), "none");        // cut short
   EXPECT_EQ(Scan(std::vector<uint8_t>(100, 0x90)), "none");
+  // Further than 2 GB: add $0x7fffffff,%rsp, or lea of it, twice; sub $-0x80000000,%rsp.
+  const std::vector<uint8_t> add = {0x48, 0x81, 0xc4, 0xff, 0xff, 0xff, 0x7f};
+  const std::vector<uint8_t> lea = {0x48, 0x8d, 0xa4, 0x24, 0xff, 0xff, 0xff, 0x7f};
+  for (std::vector<uint8_t> code : {add, lea}) {
+    code.insert(code.end(), code.begin(), code.end());
+    code.push_back(0xc3);
+    EXPECT_EQ(Scan(code), "none");
+  }
+  EXPECT_EQ(Scan({0x48, 0x81, 0xec, 0x00, 0x00, 0x00, 0x80, 0xc3}), "none");
 }
 
 TEST(CodeScan, RealignedStackIsLeftByItsFramePointer) {
