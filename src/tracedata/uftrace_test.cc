@@ -262,6 +262,32 @@ TEST_F(UftraceData, ATraceWrittenAsUftracesIsReadAsItWas) {
   EXPECT_EQ(TextOf(**third, 1), TextOf(**source, 1));
 }
 
+// Whose first chunk may be written first: it begins with what its parent had open.
+TEST_F(UftraceData, AForkedChildIsToldOfBehindItsParent) {
+  FakeTrace trace;
+  auto writer = TraceWriter::Begin(trace.calls, trace.facts, 1);
+  (void)writer->Add(TraceClock{.origin_ticks = 0, .ticks_per_second = 1'000'000'000});
+  (void)writer->Add(TraceModule{.id = 3, .path = "/bin/prog"});
+  (void)writer->Add(
+      TraceFunction{.id = 0, .module = 3, .svma = Svma(0x1000), .size = 16, .name = "f0"});
+  (void)writer->Add(ProcessFork{.ticks = 20, .pid = 11, .parent_pid = 10});
+  for (uint32_t i = 0; i < 2; ++i) {
+    (void)writer->Add(TraceThread{.index = i, .pid = 11 - i, .tid = 11 - i, .comm = "prog"});
+    ChunkBuilder builder(*writer, i);
+    WriteRun({{.kind = EventKind::kEntry, .ticks = 10, .function = 0},
+              {.kind = EventKind::kExit, .ticks = 40, .function = 0}},
+             builder);
+    (void)builder.Flush();
+  }
+  (void)writer->Flush();
+  auto source = trace.Open();
+  const MemoryFolder written = WrittenAsUftraces(**source);
+  const std::vector<uint8_t>& tasks = written.files.at("task.txt");
+  const std::string text(tasks.begin(), tasks.end());
+  EXPECT_LT(text.find("SESS "), text.find("FORK ")) << text;
+  EXPECT_LT(text.find("TASK "), text.find("FORK ")) << text;
+}
+
 // It is another thread of ours, but no other of the process's.
 TEST_F(UftraceData, WhatIsExecutedGoesOnInTheSameFile) {
   for (const bool executes : {true, false}) {

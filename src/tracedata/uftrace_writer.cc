@@ -444,7 +444,11 @@ Status UftraceWriter::WriteTasks() {
   const std::string program = modules_.empty() ? "/unknown" : modules_[0].path;
   std::map<uint32_t, const ProcessFork*> forks;
   for (const ProcessFork& fork : tables_.forks) forks.try_emplace(fork.pid, &fork);
-  std::ranges::stable_sort(threads_, {}, &Written::first);
+  // A child has its parent's open calls, and so may begin when that does; it is told of behind it.
+  std::ranges::stable_sort(threads_, {}, [&](const Written& thread) {
+    const auto fork = forks.find(thread.pid);
+    return std::pair(thread.first, fork == forks.end() ? 0 : fork->second->ticks);
+  });
   std::multimap<uint64_t, std::string> lines;
   std::set<uint32_t> begun;
   for (const Written& thread : threads_) {
