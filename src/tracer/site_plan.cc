@@ -82,14 +82,8 @@ class Planner {
     x86::SiteOptions site_options = {.has_shadow_stack = options_.has_shadow_stack,
                                      .has_branch_tracking = options_.has_branch_tracking,
                                      .allow_trap = options_.allow_trap};
-    auto chosen = module_.code->ChooseSite(function, site_options);
-    auto stub_kind = chosen ? StubFor(wish, *chosen) : wish.stub;
-    if (!stub_kind) {
-      // What the compiler has made room for is of no use; the entry may be.
-      site_options.allow_prepared = false;
-      chosen = module_.code->ChooseSite(function, site_options);
-      stub_kind = wish.stub;
-    }
+    std::optional<agent::StubKind> stub_kind;
+    const auto chosen = Choose(wish, site_options, stub_kind);
     if (!chosen) {
       std::string reason = ReasonOf(chosen.error());
       site_options.allow_trap = true;
@@ -106,6 +100,17 @@ class Planner {
     PlannedSite planned;
     planned.stub_kind = *stub_kind;
     return Build(wish, *chosen, std::move(planned));
+  }
+
+  std::expected<x86::Site, x86::SiteError> Choose(const SiteWish& wish, x86::SiteOptions options,
+                                                  std::optional<agent::StubKind>& stub_kind) const {
+    auto chosen = module_.code->ChooseSite(*wish.target, options);
+    stub_kind = chosen ? StubFor(wish, *chosen) : wish.stub;
+    if (stub_kind) return chosen;
+    // What the compiler has made room for is of no use; the entry may be.
+    options.allow_prepared = false;
+    stub_kind = wish.stub;
+    return module_.code->ChooseSite(*wish.target, options);
   }
 
   // Nothing if a stub there would not know the return address.

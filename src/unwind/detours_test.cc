@@ -50,10 +50,10 @@ struct Traced : FakeProcess {
     detour.function = At(function);
     detour.return_point = At(stub) + 21;
     detour.number = kNumber;
-    const auto row = [&](Kind kind, uint8_t offset, int8_t sp, bool after_call = false,
+    const auto row = [&](Kind kind, uint8_t offset, int8_t rsp, bool after_call = false,
                          uint64_t code = 0) {
       detour.rows.push_back(
-          {.kind = kind, .after_call = after_call, .offset = offset, .sp = sp, .code = code});
+          {.kind = kind, .after_call = after_call, .offset = offset, .sp = rsp, .code = code});
     };
     row(Kind::kPlace, 0, 0);
     row(Kind::kPlace, 5, 8);

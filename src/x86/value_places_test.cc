@@ -78,7 +78,7 @@ TEST(ValuePlaces, WhatMustNotBeCopiedIsPassedByItsAddress) {
 
 TEST(ValuePlaces, EmptyClassesAreNotPassedAndVectorsTakeOneRegister) {
   const PassedValue empty = Struct(1, {}, 1);
-  const PassedValue vector = {.size = 32, .alignment = 32, .is_vector = true};
+  const PassedValue vector = {.size = 32, .alignment = 32, .is_vector = true, .fields = {}};
   EXPECT_EQ(Text({empty, kInt, vector, kDouble}, vector), "- i0 v0 v1 = v0");
   // The first place on the stack is aligned for it.
   std::vector<PassedValue> arguments(8, kDouble);
