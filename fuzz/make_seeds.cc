@@ -157,6 +157,8 @@ void MakeSessions(Corpus& corpus) {
     chains.Chain({perfdata::kContextUser, kBias + 0x1010, perfdata::kContextUserDeferred, 5});
     chains.Add(perfdata::RecordType::kCallchainDeferred, 0,
                perfdata::CallchainDeferred{5, {perfdata::kContextUser, kBias + 0x3010}});
+    chains.Add(perfdata::RecordType::kPtrAuth, 0,
+               perfdata::PtrAuth{1, 1, 0x1f, 0x007f000000000000, 0x007f000000000000});
     chains.Add(perfdata::RecordType::kNamespaces, 0,
                perfdata::Namespaces{1, 1, std::vector<perfdata::NamespaceLink>(7, {3, 4})});
     chains.Add(perfdata::RecordType::kExit, 0, perfdata::Task{2, 1, 2, 1, 0});

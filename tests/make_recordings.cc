@@ -423,6 +423,9 @@ Status WriteAll(const std::filesystem::path& folder) {
   TRY(WriteFile(folder / "mixed.data", mixed));
   TRY_ASSIGN(const std::vector<uint8_t> with_signatures, SignedRecording(kShop.path, kShop.base));
   TRY(WriteFile(folder / "signed.data", with_signatures));
+  TRY_ASSIGN(const std::vector<uint8_t> said_by_kernel,
+             SignedRecording(kShop.path, kShop.base, MasksOf::kKernel));
+  TRY(WriteFile(folder / "ptr_auth.data", said_by_kernel));
   TRY_ASSIGN(const std::vector<uint8_t> with_guest, GuestRecording(kShop.path, kShop.base));
   TRY(WriteFile(folder / "guest.data", with_guest));
   TRY(WriteShopTraces(folder));

@@ -21,10 +21,12 @@ using perfdata::RecordType;
 // Signatures of 48-bit and of 39-bit addresses: all from there up to bit 54.
 constexpr uint64_t kMask48 = 0x007f000000000000;
 constexpr uint64_t kMask39 = 0x007fff8000000000;
+constexpr uint64_t kAllKeys = 0x1f;
 
 class Writing {
  public:
-  Writing(const char* binary, uint64_t base) : binary_(binary), base_(base) {}
+  Writing(const char* binary, uint64_t base, MasksOf masks)
+      : binary_(binary), base_(base), masks_(masks) {}
 
   Result<std::vector<uint8_t>> Write() {
     perfdata::Event event;
@@ -33,12 +35,13 @@ class Writing {
     event.attr.sample_type = kSampleType;
     event.attr.flags = perfdata::kAttrSampleIdAll | perfdata::kAttrMmap | perfdata::kAttrMmap2 |
                        perfdata::kAttrComm | perfdata::kAttrTask;
+    if (masks_ == MasksOf::kKernel) event.attr.flags |= perfdata::kAttrPtrAuth;
     event.ids = {10};
     event.name = "cycles";
     perfdata::WriterOptions options;
     options.endian = kEndian;
     TRY_ASSIGN(writer_, perfdata::Writer::Create(sink_, options, {event}));
-    TRY(Processes());
+    TRY(masks_ == MasksOf::kKernel ? ProcessesOfTheKernel() : Processes());
     TRY(Add(RecordType::kFinishedRound, 0, perfdata::FinishedRound{}));
     TRY(writer_->Finish({
         {static_cast<uint32_t>(perfdata::Feature::kArch),
@@ -82,6 +85,22 @@ class Writing {
     return Mask(500, kMask48, perfdata::PacMask::kAskedOfCpu);
   }
 
+  // The kernel says the masks of 600, of which a thread disables its keys. 601 is forked from it,
+  // and execs a program of 39-bit addresses.
+  Status ProcessesOfTheKernel() {
+    TRY(Program(600, "kernel"));
+    TRY(KernelMask(600, 600, kAllKeys, kMask48));
+    TRY(Sample(600, kMask48));
+    TRY(KernelMask(600, 602, 0, kMask48));
+    TRY(Sample(600, kMask48));
+    TRY(Add(RecordType::kFork, 0, perfdata::Task{601, 600, 601, 600, time_}));
+    TRY(KernelMask(601, 601, kAllKeys, kMask48));
+    TRY(Sample(601, kMask48));
+    TRY(Program(601, "kernel-exec"));
+    TRY(KernelMask(601, 601, kAllKeys, kMask39));
+    return Sample(601, kMask39);
+  }
+
   Status Program(uint32_t pid, const char* name) {
     TRY(Add(RecordType::kComm, perfdata::kMiscCommExec, perfdata::Comm{pid, pid, name}));
     perfdata::Mmap2 map;
@@ -92,6 +111,11 @@ class Writing {
     map.flags = 2;
     map.filename = binary_;
     return Add(RecordType::kMmap2, 2, map);
+  }
+
+  // As a kernel that has it writes it.
+  Status KernelMask(uint32_t pid, uint32_t tid, uint64_t keys, uint64_t mask) {
+    return Add(RecordType::kPtrAuth, 0, perfdata::PtrAuth{pid, tid, keys, mask, mask});
   }
 
   // As `record` writes it.
@@ -141,6 +165,7 @@ class Writing {
 
   const char* binary_;
   uint64_t base_;
+  MasksOf masks_;
   MemorySink sink_;
   std::unique_ptr<perfdata::Writer> writer_;
   uint64_t time_ = 5'000'000'000;
@@ -148,8 +173,8 @@ class Writing {
 
 }  // namespace
 
-Result<std::vector<uint8_t>> SignedRecording(const char* binary, uint64_t base) {
-  return Writing(binary, base).Write();
+Result<std::vector<uint8_t>> SignedRecording(const char* binary, uint64_t base, MasksOf masks) {
+  return Writing(binary, base, masks).Write();
 }
 
 }  // namespace stackreel

@@ -202,6 +202,36 @@ TEST_F(AnalysisTest, MasksOfProcessesAreKeptOverTime) {
   EXPECT_THAT(result_.masks, SizeIs(2));
 }
 
+// The kernel's records, as a kernel that has them writes them: a thread that disables its keys has
+// frames from before, which are signed.
+TEST_F(AnalysisTest, MasksOfTheKernelsRecordsAreUsedFromTheirTimeOn) {
+  for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
+    perfdata::Event event = MakeEvent(kChainSample, 1, "e");
+    event.attr.flags |= perfdata::kAttrPtrAuth;
+    FakeRecording recording({event}, endian);
+    recording.Arch("aarch64");
+    MapProgram(recording);
+    const auto say = [&](uint64_t keys, uint64_t mask) {
+      recording.Add(RecordType::kPtrAuth, 0, perfdata::PtrAuth{1, 1, keys, mask, mask});
+    };
+    const auto sample = [&](uint64_t code) {
+      recording.Chain({kContextUser, kBias + 0x1010, (kBias + 0x2050) | code});
+    };
+    say(0x1f, 0x007f000000000000);
+    sample(kCode48);
+    say(0, 0x007f000000000000);
+    sample(kCode48);
+    say(0x1f, 0x0070000000000000);
+    sample(kCode52);
+    sample(kCode48);  // of which four bits are none of a code now
+    EXPECT_THAT(Run(recording), ElementsAre(":1: f1000 f2000'", ":1: f1000 f2000'",
+                                            ":1: f1000 f2000'", ":1: f1000 a555500002050'"));
+    ASSERT_THAT(result_.masks, SizeIs(2));
+    EXPECT_EQ(result_.masks[0].mask.source, session::MaskSource::kKernel);
+    EXPECT_EQ(result_.masks[0].samples, 2u);
+  }
+}
+
 TEST_F(AnalysisTest, BranchRecordsInCallStackModeAreTheUserChain) {
   constexpr uint64_t kCallStack = 1u << 11;
   perfdata::Event event = MakeEvent(kChainSample | perfdata::kSampleBranchStack, 1, "e");

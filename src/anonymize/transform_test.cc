@@ -177,6 +177,44 @@ TEST(Transform, MasksOfPointerAuthenticationStay) {
   }
 }
 
+// The same where the kernel says them: in a record, and in each sample.
+TEST(Transform, TheKernelsMasksOfPointerAuthenticationStay) {
+  constexpr uint64_t kMask = 0x007f000000000000, kDataMask = 0x0070000000000000;
+  perfdata::Event event = SomeEvent(perfdata::kSampleArch1);
+  event.attr.flags |= perfdata::kAttrPtrAuth;
+  for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
+    for (const Level level : {Level::kAddresses, Level::kIdentity}) {
+      Recording in = Mapped({event}, {.endian = endian});
+      in.Add(RecordType::kPtrAuth, perfdata::PtrAuth{kPid, kPid + 1, 0x1d, kMask, kDataMask});
+      perfdata::Sample sample;
+      sample.pid = kPid;
+      sample.tid = kPid + 1;
+      sample.ip = kText + 1;
+      sample.arch_enabled_keys = 0x1d;
+      sample.arch_insn_mask = kMask;
+      sample.arch_data_mask = kDataMask;
+      in.AddSample(sample);
+      Options options;
+      options.level = level;
+      const Bytes in_bytes = in.Finish();
+      const Bytes out_bytes = fake::AnonymizedBytes(in_bytes, options);
+      const auto verdict = fake::VerifyBytes(in_bytes, out_bytes);
+      ASSERT_TRUE(verdict);
+      EXPECT_TRUE(verdict->clean()) << fake::TextOf(*verdict);
+      const Read out(out_bytes);
+      const auto masks = out.All<perfdata::PtrAuth>();
+      ASSERT_THAT(masks, SizeIs(1));
+      const perfdata::Sample& written = out.samples.at(0);
+      EXPECT_EQ(masks[0], (perfdata::PtrAuth{written.pid, written.tid, 0x1d, kMask, kDataMask}));
+      EXPECT_EQ(written.pid == kPid, level == Level::kAddresses);
+      EXPECT_EQ(written.arch_enabled_keys, 0x1du);
+      EXPECT_EQ(written.arch_insn_mask, kMask);
+      EXPECT_EQ(written.arch_data_mask, kDataMask);
+      EXPECT_TRUE(out.reader->events().events()[0].attr.Has(perfdata::kAttrPtrAuth));
+    }
+  }
+}
+
 TEST(Transform, BranchesMoveAndKeepTheirFlags) {
   for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
     Recording in = Mapped({SomeEvent(perfdata::kSampleBranchStack)}, {.endian = endian});

@@ -37,7 +37,9 @@ enum SampleBit : uint64_t {
   kSampleDataPageSize = 1u << 22,
   kSampleCodePageSize = 1u << 23,
   kSampleWeightStruct = 1u << 24,
-  kSampleArch1 = 1u << 25,  // proposed in 2022, in no kernel: enabled_keys, insn_mask, data_mask
+  // Kernels with the series in kernel/: enabled_keys, insn_mask, data_mask of pointer
+  // authentication.
+  kSampleArch1 = 1u << 25,
 };
 
 // Bits of read_format (enum perf_event_read_format).
@@ -90,6 +92,7 @@ enum AttrFlag : uint64_t {
   kAttrSigtrap = 1ull << 37,
   kAttrDeferCallchain = 1ull << 38,
   kAttrDeferOutput = 1ull << 39,
+  kAttrPtrAuth = 1ull << 40,  // PTR_AUTH records; kernels with the series in kernel/
 };
 
 inline constexpr uint32_t kTypeHardware = 0;

@@ -15,7 +15,8 @@ Attr AttrOfEveryField() {
   attr.sample_period_or_freq = 4000;
   attr.sample_type = kSampleIp | kSampleTid | kSampleTime;
   attr.read_format = kReadId | kReadLost;
-  attr.flags = kAttrDisabled | kAttrFreq | kAttrSampleIdAll | (1ull << 15) | kAttrDeferOutput;
+  attr.flags =
+      kAttrDisabled | kAttrFreq | kAttrSampleIdAll | (1ull << 15) | kAttrDeferOutput | kAttrPtrAuth;
   attr.wakeup_events_or_watermark = 7;
   attr.bp_type = 3;
   attr.config1 = 0x1111;
@@ -55,6 +56,15 @@ TEST(Attr, SizesThatAreNoMultipleOf8AreRefused) {
     StoreUnaligned<uint32_t>(bytes.data() + 4, size, Endian::kLittle);
     EXPECT_EQ(DecodeAttr(bytes, Endian::kLittle).has_value(), size % 8 == 0) << size;
   }
+}
+
+// Bit 40 of the flag word: the first of its sixth byte, from whichever end bits are allotted.
+TEST(Attr, PtrAuthIsBit40) {
+  constexpr size_t kFlags = 40;
+  Attr attr;
+  attr.flags = kAttrPtrAuth;
+  EXPECT_EQ(EncodeAttr(attr, Endian::kLittle)[kFlags + 5], 0x01);
+  EXPECT_EQ(EncodeAttr(attr, Endian::kBig)[kFlags + 5], 0x80);
 }
 
 // Offsets of linux/perf_event.h.

@@ -112,10 +112,12 @@ void DumpCarried(const Record& record, const DumpContext& context,
   const auto* update = std::get_if<EventUpdate>(&record.body);
   std::optional<PacMask> mask;
   if (const auto* own = std::get_if<PacMask>(&record.body)) mask = *own;
+  if (const auto* kernels = std::get_if<PtrAuth>(&record.body)) mask = MaskOfRecord(*kernels, 0);
   if (update != nullptr) mask = PacMaskOf(*update, context.endian);
   if (mask) {
     lines.push_back(
-        fmt::format("    pointer authentication of process {}: {}", mask->pid,
+        fmt::format("    pointer authentication of process {}{}: {}", mask->pid,
+                    mask->tid == mask->pid ? "" : fmt::format(", thread {}", mask->tid),
                     MaskText(mask->enabled_keys, mask->insn_mask, mask->data_mask, mask->source)));
   }
   if (update == nullptr) return;

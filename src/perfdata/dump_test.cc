@@ -144,6 +144,26 @@ TEST(DumpRecord, ShowsTheMaskInARecordAndWhereItIsFrom) {
   }
 }
 
+TEST(DumpRecord, ShowsTheKernelsRecordOfMasks) {
+  Record record;
+  record.type = static_cast<uint32_t>(RecordType::kPtrAuth);
+  record.body = PtrAuth{7, 8, 0x1d, 0x007f000000000000, 0x0070000000000000};
+  for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
+    const auto bytes = *EncodeRecord(record, {.endian = endian});
+    EXPECT_THAT(
+        DumpRecord(RecordAt1a8(bytes, endian), {.endian = endian, .arch = {}}),
+        ElementsAre("0x1a8 PTR_AUTH misc 0x0 size 40", "  +0x0008 pid: 7", "  +0x000c tid: 8",
+                    "  +0x0010 enabled_keys: 0x1d", "  +0x0018 insn_mask: 0x7f000000000000",
+                    "  +0x0020 data_mask: 0x70000000000000",
+                    "    pointer authentication of process 7, thread 8: keys 0x1d, instruction "
+                    "mask 0x7f000000000000, data mask 0x70000000000000, the kernel's record"));
+  }
+  auto cut = *EncodeRecord(record, {});
+  cut.resize(32);
+  StoreUnaligned<uint16_t>(cut.data() + 6, 32, Endian::kLittle);
+  EXPECT_THAT(DumpRecord(RecordAt1a8(cut, Endian::kLittle), {}).back(), HasSubstr("damaged"));
+}
+
 TEST(DumpRecord, ShowsTheFeatureInAnUpdate) {
   Record record;
   record.type = static_cast<uint32_t>(RecordType::kEventUpdate);

@@ -256,4 +256,13 @@ inline constexpr auto kLayout<CallchainDeferred> = LayoutWithout<CallchainDeferr
     DeferredCookie{FieldInfo("cookie", Sensitivity::kNone, Display::kHex)},
     F<Counted<uint64_t>>("ips", &CallchainDeferred::ips, Sensitivity::kCodeAddress, Display::kHex));
 
+// A mask says which bits of an address may be a code, for all threads of all processes of a machine
+// but those of 32 bits alike: nothing of where anything lies.
+template <>
+inline constexpr auto kLayout<PtrAuth> = Layout<PtrAuth>(
+    F("pid", &PtrAuth::pid, Sensitivity::kPid), F("tid", &PtrAuth::tid, Sensitivity::kPid),
+    F("enabled_keys", &PtrAuth::enabled_keys, Sensitivity::kNone, Display::kHex),
+    F("insn_mask", &PtrAuth::insn_mask, Sensitivity::kNone, Display::kHex),
+    F("data_mask", &PtrAuth::data_mask, Sensitivity::kNone, Display::kHex));
+
 }  // namespace stackreel::perfdata

@@ -50,6 +50,7 @@ inline std::vector<Record> KernelRecords() {
       Make(kCallchainDeferred, CallchainDeferred{77, {kContextUser, 0x401000, 0x402000}}),
       Make(kCallchainDeferred, CallchainDeferred{0, {kContextUser, 0x401000}, false}),
       Make(kCallchainDeferred, CallchainDeferred{0, {}, false}),
+      Make(kPtrAuth, PtrAuth{1, 2, 0x1f, 0x007f000000000000, 0x007f800000000000}),
   };
 }
 

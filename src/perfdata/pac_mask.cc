@@ -18,12 +18,20 @@ std::string SourceText(uint32_t source) {
       return "asked of the CPU";
     case PacMask::kProgramOf32Bits:
       return "a program of 32 bits";
+    case PacMask::kKernelRecord:
+      return "the kernel's record";
+    case PacMask::kProcFile:
+      return "the process's ptr_auth file";
     default:
       return fmt::format("source {}", source);
   }
 }
 
 }  // namespace
+
+bool IsOfKernel(uint32_t source) {
+  return source == PacMask::kKernelRecord || source == PacMask::kProcFile;
+}
 
 EventUpdate MakePacMaskUpdate(const PacMask& mask, Endian endian) {
   ByteWriter out(endian);
@@ -44,9 +52,22 @@ std::optional<PacMask> PacMaskOf(const EventUpdate& update, Endian endian) {
   return mask;
 }
 
+PacMask MaskOfRecord(const PtrAuth& record, uint64_t time) {
+  PacMask mask;
+  mask.pid = record.pid;
+  mask.tid = record.tid;
+  mask.time = time;
+  mask.enabled_keys = record.enabled_keys;
+  mask.insn_mask = record.insn_mask;
+  mask.data_mask = record.data_mask;
+  mask.source = PacMask::kKernelRecord;
+  return mask;
+}
+
 std::string MaskText(uint64_t enabled_keys, uint64_t insn_mask, uint64_t data_mask,
                      uint32_t source) {
-  const std::string keys = enabled_keys == 0 ? "not known" : fmt::format("{:#x}", enabled_keys);
+  std::string keys = fmt::format("{:#x}", enabled_keys);
+  if (enabled_keys == 0) keys = IsOfKernel(source) ? "none" : "not known";
   return fmt::format("keys {}, instruction mask {:#x}, data mask {:#x}, {}", keys, insn_mask,
                      data_mask, SourceText(source));
 }

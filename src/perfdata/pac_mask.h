@@ -1,4 +1,5 @@
-// Stackreel's side-band record: a process's pointer-authentication mask from a time on.
+// Stackreel's side-band record: a process's pointer-authentication mask from a time on; and what a
+// kernel's own record says in its place.
 #pragma once
 
 #include <optional>
@@ -17,6 +18,12 @@ inline constexpr uint64_t kUpdatePacMask = 60000;
 EventUpdate MakePacMaskUpdate(const PacMask& mask, Endian endian);
 // Nothing if the update is none, or one that cannot be read.
 std::optional<PacMask> PacMaskOf(const EventUpdate& update, Endian endian);
+
+// Whether the kernel said so of the very thread, and so which keys are enabled, too.
+bool IsOfKernel(uint32_t source);
+
+// The kernel's record in the form that perf passes over: it ends at a record of type 23, too.
+PacMask MaskOfRecord(const PtrAuth& record, uint64_t time);
 
 // "keys 0xf, instruction mask 0x7f000000000000, data mask 0x7f000000000000, asked of the CPU": what
 // record and feature say, source last.

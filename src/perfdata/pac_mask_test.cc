@@ -49,11 +49,26 @@ TEST(PacMaskTest, HasItsTimeAsARecordOfItsOwnToo) {
   EXPECT_EQ(SideBandTime(Raw(bytes, kRecordTypePacMask), Endian::kLittle), 123456789u);
 }
 
+TEST(PacMaskTest, CarriesWhatTheKernelsRecordSays) {
+  const PacMask mask = MaskOfRecord({7, 8, 0x1e, 0x007f000000000000, 0x0070000000000000}, 99);
+  EXPECT_EQ(mask.pid, 7u);
+  EXPECT_EQ(mask.tid, 8u);
+  EXPECT_EQ(mask.time, 99u);
+  EXPECT_EQ(mask.enabled_keys, 0x1eu);
+  EXPECT_EQ(mask.insn_mask, 0x007f000000000000u);
+  EXPECT_EQ(mask.data_mask, 0x0070000000000000u);
+  EXPECT_TRUE(IsOfKernel(mask.source));
+}
+
 TEST(PacMaskTest, TextSaysWhereItIsFrom) {
   EXPECT_EQ(MaskText(0xf, 0x70, 0x30, PacMask::kAskedOfCpu),
             "keys 0xf, instruction mask 0x70, data mask 0x30, asked of the CPU");
   EXPECT_EQ(MaskText(0, 0, 0, PacMask::kProgramOf32Bits),
             "keys not known, instruction mask 0x0, data mask 0x0, a program of 32 bits");
+  EXPECT_EQ(MaskText(0, 0x70, 0x70, PacMask::kKernelRecord),
+            "keys none, instruction mask 0x70, data mask 0x70, the kernel's record");
+  EXPECT_EQ(MaskText(0x1f, 0x70, 0x70, PacMask::kProcFile),
+            "keys 0x1f, instruction mask 0x70, data mask 0x70, the process's ptr_auth file");
   EXPECT_EQ(MaskText(0, 0, 0, 9), "keys not known, instruction mask 0x0, data mask 0x0, source 9");
 }
 

@@ -19,7 +19,7 @@ constexpr uint64_t kTrailerBits =
 // Kernel records that we know end with the event's sample_id; of others all is payload.
 bool HasTrailer(uint32_t type, const RecordContext& context) {
   return type >= static_cast<uint32_t>(RecordType::kMmap) &&
-         type <= static_cast<uint32_t>(RecordType::kCallchainDeferred) && context.attr != nullptr &&
+         type <= static_cast<uint32_t>(RecordType::kPtrAuth) && context.attr != nullptr &&
          context.attr->sample_id_all();
 }
 
@@ -145,6 +145,8 @@ std::string RecordTypeName(uint32_t type) {
       return "AUX_OUTPUT_HW_ID";
     case RecordType::kCallchainDeferred:
       return "CALLCHAIN_DEFERRED";
+    case RecordType::kPtrAuth:
+      return "PTR_AUTH";
     case RecordType::kHeaderAttr:
       return "HEADER_ATTR";
     case RecordType::kHeaderEventType:

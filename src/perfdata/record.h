@@ -42,6 +42,7 @@ enum class RecordType : uint32_t {
   kTextPoke = 20,
   kAuxOutputHwId = 21,
   kCallchainDeferred = 22,
+  kPtrAuth = 23,  // kernels with the series in kernel/
   kHeaderAttr = 64,
   kHeaderEventType = 65,
   kHeaderTracingData = 66,
@@ -254,6 +255,13 @@ struct CallchainDeferred {
   bool has_cookie = true;  // kernels with the first versions of the patch wrote none
   friend bool operator==(const CallchainDeferred&, const CallchainDeferred&) = default;
 };
+// The keys of pointer authentication that are enabled for a thread (PR_PAC_AP*KEY), and the bits of
+// its pointers that may be a code, from the record's time on. All 0: the task has none.
+struct PtrAuth {
+  uint32_t pid = 0, tid = 0;
+  uint64_t enabled_keys = 0, insn_mask = 0, data_mask = 0;
+  friend bool operator==(const PtrAuth&, const PtrAuth&) = default;
+};
 
 // ---- user records ----
 struct HeaderAttr {
@@ -377,6 +385,8 @@ struct BpfMetadata {
 struct PacMask {
   // What `source` says, here and in our feature of the machine.
   static constexpr uint32_t kAskedOfCpu = 1, kProgramOf32Bits = 2;
+  static constexpr uint32_t kKernelRecord = 3;  // a PTR_AUTH record
+  static constexpr uint32_t kProcFile = 4;      // /proc/PID/ptr_auth
   uint32_t version = 1, kind = 1;
   uint32_t pid = 0, tid = 0;
   uint64_t time = 0, enabled_keys = 0, insn_mask = 0, data_mask = 0;
@@ -394,7 +404,7 @@ struct Opaque {
 using RecordBody =
     std::variant<Opaque, Mmap, Mmap2, Lost, Comm, Task, Throttle, Read, Aux, ItraceStart,
                  LostSamples, Switch, SwitchCpuWide, Namespaces, Ksymbol, BpfEvent, Cgroup,
-                 TextPoke, AuxOutputHwId, CallchainDeferred, HeaderAttr, HeaderEventType,
+                 TextPoke, AuxOutputHwId, CallchainDeferred, PtrAuth, HeaderAttr, HeaderEventType,
                  HeaderTracingData, HeaderBuildId, FinishedRound, IdIndex, AuxtraceInfo, Auxtrace,
                  AuxtraceError, ThreadMap, CpuMap, StatConfig, Stat, StatRound, EventUpdate,
                  TimeConv, HeaderFeature, FinishedInit, BpfMetadata, PacMask>;

@@ -50,6 +50,8 @@ auto WithRecordBody(uint32_t type, Visit&& visit) {
       return visit.template operator()<AuxOutputHwId>();
     case RecordType::kCallchainDeferred:
       return visit.template operator()<CallchainDeferred>();
+    case RecordType::kPtrAuth:
+      return visit.template operator()<PtrAuth>();
     case RecordType::kHeaderAttr:
       return visit.template operator()<HeaderAttr>();
     case RecordType::kHeaderEventType:

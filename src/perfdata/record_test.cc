@@ -214,6 +214,47 @@ TEST(Record, ReadFieldsAreInTheKernelsOrder) {
   EXPECT_EQ(std::get<Read>(group.Decode(&attr)->body).values, (ReadValues{2, 3, {{4, 5, 6}}}));
 }
 
+TEST(Record, PtrAuthIsAsTheKernelWritesIt) {
+  Attr attr;
+  attr.sample_type = kSampleTid | kSampleTime | kSampleIdentifier;
+  attr.flags = kAttrSampleIdAll | kAttrPtrAuth;
+  for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
+    ByteWriter out(endian);
+    out.U32(23);
+    out.U16(0);
+    out.U16(8 + 32 + 24);
+    out.U32(5);  // pid
+    out.U32(6);  // tid
+    out.U64(0x1c);
+    out.U64(0x007f000000000000);
+    out.U64(0x0070000000000000);
+    out.U32(5);  // trailer: pid, tid, time, identifier
+    out.U32(6);
+    out.U64(77);
+    out.U64(1001);
+    const std::vector<uint8_t> bytes = out.Take();
+    const auto record = DecodeRecord(FirstRecord(bytes, endian), {endian, &attr});
+    ASSERT_TRUE(record.has_value()) << record.error().ToString();
+    EXPECT_EQ(std::get<PtrAuth>(record->body),
+              (PtrAuth{5, 6, 0x1c, 0x007f000000000000, 0x0070000000000000}));
+    EXPECT_EQ(record->sample_id->time, 77u);
+    EXPECT_EQ(EncodeRecord(*record, {endian, &attr}), bytes);
+  }
+}
+
+// A record that ends within its masks has none of them, and its trailer is not read as one.
+TEST(Record, AShortPtrAuthIsRefused) {
+  const Attr attr = TrailerAttr();
+  for (const size_t size : {0, 8, 24, 31}) {
+    Written alone(RecordType::kPtrAuth);
+    alone.out().Zeros(size);
+    EXPECT_FALSE(alone.Decode().has_value()) << size;
+    Written with_trailer(RecordType::kPtrAuth);
+    with_trailer.out().Zeros(size + SampleIdSize(attr));
+    EXPECT_FALSE(with_trailer.Decode(&attr).has_value()) << size;
+  }
+}
+
 // ---- the robustness list: counts and sizes that the bytes cannot hold ----
 
 TEST(Record, CountsBeyondTheRecordAreRefused) {
@@ -306,6 +347,7 @@ TEST(Record, WhatDoesNotFitIsRefused) {
 
 TEST(RecordTypeName, NamesKnownAndUnknownTypes) {
   EXPECT_EQ(RecordTypeName(10), "MMAP2");
+  EXPECT_EQ(RecordTypeName(23), "PTR_AUTH");
   EXPECT_EQ(RecordTypeName(kRecordTypePacMask), "STACKREEL_PAC_MASK");
   EXPECT_EQ(RecordTypeName(300), "TYPE_300");
 }

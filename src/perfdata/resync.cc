@@ -63,7 +63,7 @@ bool RecordsBeginAt(ByteView rest, bool at_end, Endian endian) {
 
 bool IsKnownRecordType(uint32_t type) {
   return (type >= static_cast<uint32_t>(RecordType::kMmap) &&
-          type <= static_cast<uint32_t>(RecordType::kCallchainDeferred)) ||
+          type <= static_cast<uint32_t>(RecordType::kPtrAuth)) ||
          (type >= static_cast<uint32_t>(RecordType::kHeaderAttr) &&
           type <= static_cast<uint32_t>(RecordType::kSchedstatDomain)) ||
          type == kRecordTypePacMask;

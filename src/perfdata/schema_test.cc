@@ -44,6 +44,9 @@ TEST(Schema, ClassesAreThoseOfTheAnonymisingRules) {
   EXPECT_EQ(ClassOf("KSYMBOL", "addr"), Sensitivity::kKernelAddress);
   EXPECT_EQ(ClassOf("TEXT_POKE", "new_bytes"), Sensitivity::kPayload);
   EXPECT_EQ(ClassOf("CALLCHAIN_DEFERRED", "ips"), Sensitivity::kCodeAddress);
+  EXPECT_EQ(ClassOf("PTR_AUTH", "tid"), Sensitivity::kPid);
+  EXPECT_EQ(ClassOf("PTR_AUTH", "insn_mask"), Sensitivity::kNone);
+  EXPECT_EQ(ClassOf("SAMPLE", "arch_insn_mask"), Sensitivity::kNone);
   EXPECT_EQ(ClassOf("attr", "config1"), Sensitivity::kEventConfig);
   EXPECT_EQ(ClassOf("feature CMDLINE", "words"), Sensitivity::kCommandLine);
   EXPECT_EQ(ClassOf("feature TRACING_DATA", "bytes"), Sensitivity::kPayload);

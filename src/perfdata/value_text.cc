@@ -93,7 +93,7 @@ constexpr std::array<std::string_view, 5> kReadFormatNames = {
     "TOTAL_TIME_ENABLED", "TOTAL_TIME_RUNNING", "ID", "GROUP", "LOST"};
 
 // Bits 15 and 16 are one number.
-constexpr std::array<std::string_view, 40> kAttrFlagNames = {"disabled",
+constexpr std::array<std::string_view, 41> kAttrFlagNames = {"disabled",
                                                              "inherit",
                                                              "pinned",
                                                              "exclusive",
@@ -132,7 +132,8 @@ constexpr std::array<std::string_view, 40> kAttrFlagNames = {"disabled",
                                                              "remove_on_exec",
                                                              "sigtrap",
                                                              "defer_callchain",
-                                                             "defer_output"};
+                                                             "defer_output",
+                                                             "ptr_auth"};
 
 // Numbers of arch/x86/include/uapi/asm/perf_regs.h.
 constexpr std::array<std::string_view, 24> kX86Registers = {

@@ -49,6 +49,8 @@ const char* MaskSourceName(MaskSource source) {
       return "nowhere";
     case MaskSource::kSample:
       return "the sample";
+    case MaskSource::kKernel:
+      return "the kernel";
     case MaskSource::kSideBand:
       return "the process's record";
     case MaskSource::kHeader:

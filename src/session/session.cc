@@ -29,6 +29,7 @@ bool IsWanted(uint32_t type) {
     case RecordType::kFork:
     case RecordType::kExit:
     case RecordType::kEventUpdate:  // may carry a mask
+    case RecordType::kPtrAuth:
     case RecordType::kNamespaces:
     case RecordType::kKsymbol:
     case RecordType::kCgroup:
@@ -131,6 +132,12 @@ Session::~Session() = default;
 
 void Session::Apply(const perfdata::TimedRecord& record, const perfdata::RecordContext& context) {
   if (!IsWanted(record.raw.type)) return;
+  // Where its event did not ask for it, another kernel may mean another thing by the number.
+  if (record.raw.record_type() == RecordType::kPtrAuth && context.attr != nullptr &&
+      !context.attr->Has(perfdata::kAttrPtrAuth)) {
+    state_->counters.Add("session.mask_not_asked_for");
+    return;
+  }
   Result<perfdata::Record> decoded = perfdata::DecodeRecord(record.raw, context);
   if (!decoded) {
     state_->counters.Add("session.bad_record");
@@ -171,6 +178,8 @@ void Session::Apply(const perfdata::Record& record) {
     state_->OnBuildId(*id);
   } else if (const auto* mask = std::get_if<perfdata::PacMask>(&record.body)) {
     state_->OnMask(*this, *mask);
+  } else if (const auto* kernels = std::get_if<perfdata::PtrAuth>(&record.body)) {
+    state_->OnMask(*this, perfdata::MaskOfRecord(*kernels, 0));
   } else if (const auto* update = std::get_if<perfdata::EventUpdate>(&record.body)) {
     if (const auto carried = perfdata::PacMaskOf(*update, state_->endian)) {
       state_->OnMask(*this, *carried);
@@ -180,7 +189,13 @@ void Session::Apply(const perfdata::Record& record) {
 
 void Session::State::OnMask(Session& session, const perfdata::PacMask& mask) {
   if (!processes.contains(mask.pid)) counters.Add("session.mask_of_unknown_process");
-  session.ProcessOf(mask.pid).mask = {mask.insn_mask, mask.data_mask, MaskSource::kSideBand};
+  const bool of_kernel = perfdata::IsOfKernel(mask.source);
+  if (of_kernel) session.ThreadOf(mask.pid, mask.tid).enabled_keys = mask.enabled_keys;
+  Process& process = session.ProcessOf(mask.pid);
+  // What the kernel said is not put right by what was only found out on one of its CPUs.
+  if (process.mask && process.mask->source == MaskSource::kKernel && !of_kernel) return;
+  process.mask = {mask.insn_mask, mask.data_mask,
+                  of_kernel ? MaskSource::kKernel : MaskSource::kSideBand};
 }
 
 void Session::State::OnMmap(Session& session, const MmapEvent& mmap, CpuMode mode) {
@@ -292,6 +307,7 @@ void Session::State::OnComm(Session& session, const perfdata::Comm& comm, bool e
   thread.comm = strings.Intern(comm.comm);
   thread.comm_set = true;
   if (!exec) return;
+  thread.enabled_keys.reset();
   Process& process = session.ProcessOf(comm.pid);
   process.exec_pending = true;
   process.mask.reset();
@@ -321,6 +337,7 @@ void Session::State::OnFork(Session& session, const perfdata::Task& task, bool e
     thread.comm = parent.comm;
     thread.comm_set = true;
   }
+  thread.enabled_keys = exec ? std::nullopt : parent.enabled_keys;
 }
 
 void Session::State::OnExit(const perfdata::Task& task) {
@@ -432,6 +449,7 @@ Thread& Session::ThreadOf(uint32_t pid, uint32_t tid) {
     thread.pid = pid;
     thread.tid = tid;
     thread.exited = false;
+    thread.enabled_keys.reset();
     ++ProcessOf(pid).live_threads;
   }
   return thread;

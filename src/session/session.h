@@ -27,6 +27,7 @@ namespace stackreel::session {
 enum class MaskSource : uint8_t {
   kNone,  // x86, or the CPU has none
   kSample,
+  kKernel,  // its record, or its file in /proc
   kSideBand,
   kHeader,
   kSimpleperf,
@@ -47,8 +48,9 @@ struct Process {
   // It has called exec, and `maps` are still those of the old program: until the new one is mapped,
   // user registers are those of the call.
   bool exec_pending = false;
-  std::optional<PointerMask> mask;  // from the side band
-  ModuleId jit_dump = kNoModule;    // that it maps
+  // From the side band. Masks are a process's: all its threads have addresses of one size.
+  std::optional<PointerMask> mask;
+  ModuleId jit_dump = kNoModule;  // that it maps
   // Inode number of its mount namespace, whose files its maps name; 0: not recorded.
   uint64_t mount_namespace = 0;
   uint32_t live_threads = 0;  // of those seen
@@ -59,6 +61,9 @@ struct Thread {
   StringInterner::Id comm = 0;  // in Session::strings(); "" if not known
   bool comm_set = false;
   bool exited = false;
+  // PR_PAC_AP*KEY, where the kernel says it. No mask depends on them: what was signed before a key
+  // was disabled stays on the stack.
+  std::optional<uint64_t> enabled_keys;
 };
 
 // Where an address is, at the time of the record last applied.

@@ -407,6 +407,93 @@ TEST_F(SessionTest, MasksOfUnknownProcessesAreCounted) {
   EXPECT_EQ(session_.MaskOf(session_.ProcessOf(7), nullptr).source, MaskSource::kSideBand);
 }
 
+Record MakePtrAuth(uint32_t pid, uint32_t tid, uint64_t keys, uint64_t mask) {
+  return Record{static_cast<uint32_t>(RecordType::kPtrAuth),
+                0,
+                perfdata::PtrAuth{pid, tid, keys, mask, mask},
+                {}};
+}
+
+constexpr uint64_t kMask48 = 0x007f000000000000, kMask52 = 0x0070000000000000;
+
+// What the kernel says holds from its time on, for all of the process.
+TEST_F(SessionTest, TheKernelsMasksFollowForkAndExec) {
+  features_.arch = "aarch64";
+  session_.Apply(MakeMmap2(1, 0xaaaaaaaa0000, 0x1000, 0, "/a"));
+  const auto mask = [&](uint32_t pid) { return session_.MaskOf(session_.ProcessOf(pid), nullptr); };
+  session_.Apply(MakePtrAuth(1, 1, 0x1f, kMask48));
+  EXPECT_EQ(mask(1), (PointerMask{kMask48, kMask48, MaskSource::kKernel}));
+  session_.Apply(MakeTask(RecordType::kFork, 2, 1, 2, 1));
+  EXPECT_EQ(mask(2).source, MaskSource::kKernel) << "fork copies it";
+  session_.Apply(MakePtrAuth(1, 1, 0x1f, kMask52));
+  EXPECT_EQ(mask(1).insn, kMask52);
+  EXPECT_EQ(mask(2).insn, kMask48) << "the child's is its own";
+  session_.Apply(MakeComm(2, 2, "x", /*exec=*/true));
+  EXPECT_EQ(mask(2).source, MaskSource::kHighestMapping) << "exec resets it";
+  EXPECT_FALSE(session_.FindThread(2)->enabled_keys);
+  session_.Apply(MakePtrAuth(2, 2, 0x1f, 0));
+  EXPECT_EQ(mask(2), (PointerMask{0, 0, MaskSource::kKernel})) << "a program of 32 bits";
+}
+
+// Keys are a thread's, masks are not: what was signed before the keys were disabled is still there.
+TEST_F(SessionTest, DisabledKeysLeaveTheMask) {
+  features_.arch = "aarch64";
+  session_.Apply(MakeMmap2(1, 0xaaaaaaaa0000, 0x1000, 0, "/a"));
+  session_.Apply(MakePtrAuth(1, 1, 0x1f, kMask48));
+  session_.Apply(MakeTask(RecordType::kFork, 1, 1, 5, 1));
+  EXPECT_EQ(session_.FindThread(5)->enabled_keys, 0x1fu) << "of the thread that made it";
+  session_.Apply(MakePtrAuth(1, 5, 0, kMask48));
+  EXPECT_EQ(session_.FindThread(5)->enabled_keys, 0u);
+  EXPECT_EQ(session_.FindThread(1)->enabled_keys, 0x1fu);
+  EXPECT_EQ(session_.MaskOf(session_.ProcessOf(1), nullptr).insn, kMask48);
+  // The number comes back as another process's.
+  session_.Apply(MakeTask(RecordType::kExit, 1, 1, 5, 1));
+  session_.ThreadOf(7, 5);
+  EXPECT_FALSE(session_.FindThread(5)->enabled_keys);
+}
+
+TEST_F(SessionTest, TheKernelsMaskIsBetterThanOursAndWorseThanTheSamples) {
+  features_.arch = "aarch64";
+  session_.Apply(MakeMmap2(1, 0xaaaaaaaa0000, 0x1000, 0, "/a"));
+  perfdata::PacMask ours;
+  ours.pid = ours.tid = 1;
+  ours.insn_mask = ours.data_mask = kMask48;
+  ours.source = perfdata::PacMask::kAskedOfCpu;
+  const Record asked{perfdata::kRecordTypePacMask, 0, ours, {}};
+  session_.Apply(asked);
+  session_.Apply(MakePtrAuth(1, 1, 0x1f, kMask52));
+  session_.Apply(asked);
+  EXPECT_EQ(session_.MaskOf(session_.ProcessOf(1), nullptr),
+            (PointerMask{kMask52, kMask52, MaskSource::kKernel}));
+  ours.source = perfdata::PacMask::kProcFile;
+  session_.Apply(Record{perfdata::kRecordTypePacMask, 0, ours, {}});
+  EXPECT_EQ(session_.MaskOf(session_.ProcessOf(1), nullptr),
+            (PointerMask{kMask48, kMask48, MaskSource::kKernel}));
+  perfdata::Sample sample;
+  sample.present = perfdata::kSampleArch1;
+  sample.arch_insn_mask = kMask52;
+  EXPECT_EQ(session_.MaskOf(session_.ProcessOf(1), &sample).source, MaskSource::kSample);
+}
+
+// Another kernel may give the number 23 to another record.
+TEST_F(SessionTest, RecordsThatTheirEventDidNotAskForAreNoMasks) {
+  features_.arch = "aarch64";
+  session_.Apply(MakeMmap2(1, 0xaaaaaaaa0000, 0x1000, 0, "/a"));
+  perfdata::Attr attr;
+  attr.flags = perfdata::kAttrSampleIdAll;
+  const perfdata::RecordContext context{Endian::kLittle, &attr};
+  const auto bytes = *perfdata::EncodeRecord(MakePtrAuth(1, 1, 0x1f, kMask52), context);
+  perfdata::TimedRecord timed;
+  timed.raw.type = static_cast<uint32_t>(RecordType::kPtrAuth);
+  timed.raw.bytes = bytes;
+  session_.Apply(timed, context);
+  EXPECT_EQ(session_.MaskOf(session_.ProcessOf(1), nullptr).source, MaskSource::kHighestMapping);
+  EXPECT_EQ(session_.counters().Get("session.mask_not_asked_for"), 1u);
+  attr.flags |= perfdata::kAttrPtrAuth;
+  session_.Apply(timed, context);
+  EXPECT_EQ(session_.MaskOf(session_.ProcessOf(1), nullptr).source, MaskSource::kKernel);
+}
+
 TEST_F(SessionTest, NoMaskOnX86) {
   features_.arch = "x86_64";
   session_.Apply(MakeMmap2(1, 0x555555550000, 0x1000, 0, "/a"));
