@@ -76,6 +76,7 @@ class RecordCommand : public Command {
   const CLI::App* app_ = nullptr;
   record::RecordOptions options_;
   std::string cpus_, frequency_ = "997", call_graph_ = "dwarf", unwind_ = "live";
+  std::string masks_;
   std::string pages_, max_size_, clock_;
   std::string period_;
   double duration_ = 0;
@@ -150,6 +151,12 @@ void RecordCommand::AddEventOptions(CLI::App& app) {
                "Record control groups, and in each sample which it is of (script -F cgroup)");
   app.add_flag("--namespaces", options_.namespaces, "Record namespaces of processes");
   app.add_flag("--switch-events", options_.switches, "Record context switches");
+  app.add_option(
+         "--pac-masks", masks_,
+         "arm64: how masks of pointer authentication are recorded: records, sent when they "
+         "change; samples, 24 bytes in each, of which perf 6.1 warns; cpu, asked once. What "
+         "this kernel cannot becomes the next of these; unless given, the first that it can")
+      ->check(CLI::IsMember({"records", "samples", "cpu"}));
   app.add_option("-k,--clockid", clock_,
                  "Clock of the times: monotonic, monotonic_raw, realtime, boottime, tai")
       ->type_name("CLOCK");
@@ -244,6 +251,11 @@ Status RecordCommand::Convert() {
   if (std::isnan(duration_)) return Fail(ErrorKind::kUsage, "--duration: nan is not a time");
   if (duration_ > 0) options_.duration_s = duration_;
   options_.unwind = unwind_ == "live" ? record::UnwindWhen::kLive : record::UnwindWhen::kLater;
+  if (!masks_.empty()) {
+    options_.masks = masks_ == "records"   ? os::MaskRoute::kRecords
+                     : masks_ == "samples" ? os::MaskRoute::kSamples
+                                           : os::MaskRoute::kCpu;
+  }
   options_.compression_level = no_compress_ ? 0 : level_;
   options_.inherit = !no_inherit_;
   options_.buildid_cache = !no_cache_;
@@ -310,6 +322,7 @@ int RecordCommand::Report(const record::RecordSummary& summary, const GlobalOpti
     }
     if (global.verbose > 0) {
       Print(stderr, "  ended by: {}\n", summary.ended_by);
+      if (!summary.masks.empty()) Print(stderr, "  masks: {}\n", summary.masks);
       for (const auto& [counter, n] : summary.counters.values()) {
         Print(stderr, "  {:<40} {}\n", counter, n);
       }

@@ -161,6 +161,14 @@ Check DescribePointerAuthentication(const MachineFacts& facts) {
   return check;
 }
 
+// No check either: whichever way they come, they are the right ones on the kernels there are.
+Check DescribeMaskRoute(const MachineFacts& facts) {
+  Check check;
+  check.name = "masks in recordings";
+  check.found = os::DescribeMasks(os::ChooseMaskRoute(facts.masks));
+  return check;
+}
+
 Check CheckRing(const MachineFacts& facts) {
   Check check;
   check.name = "ring memory";
@@ -240,6 +248,7 @@ MachineFacts ReadMachineFacts() {
     facts.kernel_release = name.release;
     facts.machine = name.machine;
     facts.pointer_authentication = os::LearnPointerAuthentication();
+    facts.masks = os::ProbeKernelMasks();
   }
   facts.is_root = geteuid() == 0;
   constexpr unsigned kCapPerfmon = 38;
@@ -298,7 +307,10 @@ std::vector<Check> Diagnose(const MachineFacts& facts) {
   checks.push_back(CheckCounter(facts));
   checks.push_back(CheckScope("kernel part of call chains", facts.kernel_error, 1, facts));
   checks.push_back(CheckScope("whole machine (-a)", facts.system_wide_error, 0, facts));
-  if (is_arm64) checks.push_back(DescribePointerAuthentication(facts));
+  if (is_arm64) {
+    checks.push_back(DescribePointerAuthentication(facts));
+    if (facts.pointer_authentication) checks.push_back(DescribeMaskRoute(facts));
+  }
   checks.push_back(CheckKernelSymbols(facts));
   Check rate;
   rate.name = "highest frequency";

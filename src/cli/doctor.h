@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "os/kernel_masks.h"
 #include "os/pointer_authentication.h"
 #include "os/tracing_abilities.h"
 
@@ -48,6 +49,7 @@ struct MachineFacts {
   bool debuginfod_library = false;
   os::TracingAbilities tracing;
   std::optional<os::PointerAuthentication> pointer_authentication;  // arm64 that has it
+  os::MaskProbe masks;
 };
 
 MachineFacts ReadMachineFacts();

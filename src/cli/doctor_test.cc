@@ -60,6 +60,31 @@ TEST(DoctorTest, Arm64TellsOfPointerAuthentication) {
               ::testing::EndsWith("keys not told by this kernel"));
 }
 
+TEST(DoctorTest, Arm64TellsHowMasksComeIntoRecordings) {
+  constexpr const char* kName = "masks in recordings";
+  MachineFacts facts = GoodMachine();
+  facts.machine = "aarch64";
+  for (const Check& check : Diagnose(facts)) EXPECT_NE(check.name, kName) << "nothing is signed";
+  facts.pointer_authentication = os::PointerAuthentication{
+      .enabled_keys = 0x1f, .insn_mask = 0x007f000000000000, .data_mask = 0x007f000000000000};
+  facts.masks = {.has_codes = true,
+                 .records_error = EINVAL,
+                 .has_proc_file = false,
+                 .samples_error = EINVAL,
+                 .samples_are_ours = false};
+  EXPECT_EQ(Find(Diagnose(facts), kName).state, CheckState::kOk);
+  EXPECT_EQ(Find(Diagnose(facts), kName).found,
+            "asked of the CPU (no records of masks: Invalid argument, no masks in samples: Invalid "
+            "argument)");
+  facts.masks.samples_error = 0;
+  facts.masks.samples_are_ours = true;
+  EXPECT_EQ(Find(Diagnose(facts), kName).found,
+            "in each sample (no records of masks: Invalid argument)");
+  facts.masks.records_error = 0;
+  facts.masks.has_proc_file = true;
+  EXPECT_EQ(Find(Diagnose(facts), kName).found, "sent by the kernel when they change");
+}
+
 TEST(DoctorTest, YamaLetsUsersTraceWhatTheyStart) {
   MachineFacts facts = GoodMachine();
   facts.ptrace_scope = 1;

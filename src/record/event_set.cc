@@ -116,6 +116,7 @@ void ConfigureEvent(Attr& attr, const EventRole& role, const EventSettings& sett
   const bool reads = Reads(attr);
   attr.sample_type |= kSampleBase;
   if (settings.cgroups) attr.sample_type |= perfdata::kSampleCgroup;
+  if (settings.masks == os::MaskRoute::kSamples) attr.sample_type |= perfdata::kSampleArch1;
   attr.read_format = perfdata::kReadId | perfdata::kReadLost;
   if (reads && role.group) attr.read_format |= perfdata::kReadGroup;
   attr.flags |= perfdata::kAttrSampleIdAll | perfdata::kAttrWatermark;
@@ -135,6 +136,7 @@ void ConfigureEvent(Attr& attr, const EventRole& role, const EventSettings& sett
     if (settings.namespaces) attr.flags |= perfdata::kAttrNamespaces;
     if (settings.cgroups) attr.flags |= perfdata::kAttrCgroup;
     if (settings.switches) attr.flags |= perfdata::kAttrContextSwitch;
+    if (settings.masks == os::MaskRoute::kRecords) attr.flags |= perfdata::kAttrPtrAuth;
     if (settings.data_mappings) attr.flags |= perfdata::kAttrMmapData;
   }
   if (role.is_only_counted) {

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "os/file.h"
+#include "os/kernel_masks.h"
 #include "os/perf_event.h"
 #include "perfdata/attr.h"
 #include "record/event_list.h"
@@ -44,6 +45,7 @@ struct EventSettings {
   bool inherit = true;
   bool enable_on_exec = false;
   bool namespaces = false, cgroups = false, switches = false;  // records of these
+  os::MaskRoute masks = os::MaskRoute::kCpu;                   // of pointer authentication
   bool tracking_apart = false;  // side-band records by an event of their own, "dummy"
 };
 EventSettings SettingsOf(const RecordOptions& options);

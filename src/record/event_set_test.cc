@@ -93,6 +93,26 @@ TEST(ConfigureEvents, RecordsThatAreAskedForComeWithTheTrackingEventOnly) {
   EXPECT_FALSE(SettingsOf(options).tracking_apart);
 }
 
+TEST(ConfigureEvents, MasksComeByRecordsOrInEverySampleOrNotAtAll) {
+  const auto asked = [](os::MaskRoute route) {
+    RecordOptions options;
+    options.pids = {1};
+    EventSettings settings = SettingsOf(options);
+    settings.masks = route;
+    const auto events = Configure({"cpu-clock"}, settings);
+    std::string out;
+    for (const perfdata::Event& event : events) {
+      out += event.attr.Has(perfdata::kAttrPtrAuth) ? "record " : "";
+      out += (event.attr.sample_type & perfdata::kSampleArch1) != 0 ? "field " : "";
+      out += "| ";
+    }
+    return out;
+  };
+  EXPECT_EQ(asked(os::MaskRoute::kCpu), "| | ");
+  EXPECT_EQ(asked(os::MaskRoute::kRecords), "| record | ") << "nothing in the samples";
+  EXPECT_EQ(asked(os::MaskRoute::kSamples), "field | field | ") << "one layout for all";
+}
+
 EventList ConfigureList(const std::string& text, const EventSettings& settings) {
   return ConfigureEvents(ParseEventList(EventFolders(), {text}).value(), settings);
 }

@@ -8,6 +8,7 @@
 
 #include "analyze/unwind_input.h"
 #include "base/check.h"
+#include "perfdata/record_size.h"
 #include "record/records.h"
 
 namespace stackreel::record {
@@ -26,6 +27,21 @@ constexpr uint16_t kMachine = EM_X86_64;
 #endif
 
 }  // namespace
+
+std::optional<perfdata::Sample> MasksIn(ByteView record, const perfdata::Attr& attr) {
+  constexpr size_t kMasks = 3 * sizeof(uint64_t);
+  if ((attr.sample_type & perfdata::kSampleArch1) == 0 ||
+      record.size() < perfdata::kRecordHeaderSize + kMasks) {
+    return std::nullopt;
+  }
+  const uint8_t* words = record.data() + record.size() - kMasks;
+  perfdata::Sample sample;
+  sample.present = perfdata::kSampleArch1;
+  sample.arch_enabled_keys = LoadUnaligned<uint64_t>(words, kNativeEndian);
+  sample.arch_insn_mask = LoadUnaligned<uint64_t>(words + 8, kNativeEndian);
+  sample.arch_data_mask = LoadUnaligned<uint64_t>(words + 16, kNativeEndian);
+  return sample;
+}
 
 LiveUnwinder::LiveUnwinder(session::Session& session, symbolize::ModuleFileProvider& files,
                            Executor& executor, const std::vector<perfdata::Event>& recorded,
@@ -62,7 +78,8 @@ void LiveUnwinder::AddSample(ByteView record, uint32_t event) {
     const auto pid = LoadUnaligned<uint32_t>(record.data() + kPidOffset, kNativeEndian);
     const session::Process& process = session_.ProcessOf(pid);
     job.maps = maps_.Get(process.maps);
-    job.code_mask = session_.MaskOf(process, nullptr).insn;
+    const auto masks = MasksIn(record, recorded_[event]);
+    job.code_mask = session_.MaskOf(process, masks ? &*masks : nullptr).insn;
     const auto tid = LoadUnaligned<uint32_t>(record.data() + kPidOffset + 4, kNativeEndian);
     job.detours = traced_.Of(pid, tid, process.ppid, *job.maps);
     job.kernel_clock = job.detours != nullptr && traced_.UsesKernelClock(pid);

@@ -51,6 +51,10 @@ class DumpWatch {
   uint32_t size_ = 0;
 };
 
+// Of a SAMPLE no more than its masks of pointer authentication, if its event has them:
+// enabled_keys, insn_mask and data_mask are the last words of the record.
+std::optional<perfdata::Sample> MasksIn(ByteView record, const perfdata::Attr& attr);
+
 class LiveUnwinder {
  public:
   // What it does with a record when its turn has come.

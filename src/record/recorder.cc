@@ -100,6 +100,8 @@ class Recording {
   std::unique_ptr<os::ChildProcess> child_;
   Targets targets_;
   std::string fallback_;
+  os::MaskProbe masks_probe_;
+  os::MaskChoice masks_;
   std::unique_ptr<EventSet> set_;
   perfdata::EventTable table_;
   std::unique_ptr<RoundQueue> queue_;
@@ -156,6 +158,7 @@ Status Recording::CheckOptions() const {
 
 EventSettings Recording::SettingsFor(const Target& target) const {
   EventSettings settings = SettingsOf(options_);
+  settings.masks = masks_.route;
   // A second event beside each of a great many costs more than it saves.
   constexpr size_t kMostDescriptors = 4096;
   if (!settings.larger_stacks.empty() &&
@@ -189,6 +192,13 @@ Status Recording::Prepare() {
   target.tids = targets_.Tids();
   target.cpus = options_.cpus.empty() ? cpus_ : options_.cpus;
 
+  masks_probe_ = os::ProbeKernelMasks();
+  masks_ = os::ChooseMaskRoute(masks_probe_, options_.masks.value_or(os::MaskRoute::kRecords));
+  if (options_.masks && !masks_probe_.has_codes) {
+    notice_("this CPU or kernel has no pointer authentication: no masks are recorded");
+  } else if (options_.masks && masks_.route != *options_.masks) {
+    notice_("masks of pointer authentication: " + os::DescribeMasks(masks_));
+  }
   const int pid = options_.system_wide ? -1 : static_cast<int>(target.tids.front());
   const EventSettings settings = SettingsFor(target);
   TRY_ASSIGN(ChosenEvents chosen, ChooseEvents(options_.events, settings, pid,
@@ -221,6 +231,7 @@ Result<std::unique_ptr<RoundProcessor>> Recording::MakeProcessor() {
   options.data_mappings = SettingsOf(options_).data_mappings;
   options.namespaces = options_.namespaces;
   options.cgroups = options_.cgroups;
+  options.masks = masks_.route;
   options.cmdline = options_.cmdline;
   options.groups = set_->list().groups;
   options.clockid = options_.clockid;
@@ -520,6 +531,7 @@ RecordSummary Recording::Summarise(const Status& worked) {
     summary.event += fmt::format(" and {} other event{}", others, others == 1 ? "" : "s");
   }
   summary.fallback = fallback_;
+  if (masks_probe_.has_codes) summary.masks = os::DescribeMasks(masks_);
   if (child_ != nullptr && !cut_short_) summary.exit_code = child_->Wait(/*block=*/false);
   counters_.Add("record.spilled_bytes", queue_->spilled_bytes());
   counters_.Merge(processor_counters_);

@@ -10,6 +10,7 @@
 
 #include "base/counters.h"
 #include "base/error.h"
+#include "os/kernel_masks.h"
 #include "perfdata/attr.h"
 
 namespace stackreel::record {
@@ -47,6 +48,9 @@ struct RecordOptions {
   bool inherit = true;
   // More records beside the samples, and of control groups a field in each sample.
   bool namespaces = false, cgroups = false, switches = false;
+  // How masks of pointer authentication are to be recorded; unset: the best way there is. What this
+  // kernel cannot becomes the next best, and a notice.
+  std::optional<os::MaskRoute> masks;
   bool buildid_cache = true;         // keep the vDSO and kallsyms in ~/.debug
   std::vector<std::string> cmdline;  // for the CMDLINE feature
   // For a recording that goes on beside something else in this process, on a thread of its own: it
@@ -68,6 +72,9 @@ struct RecordSummary {
   uint64_t bytes = 0;
   double wall_s = 0, cpu_s = 0;  // the recorder's own
   std::string event;             // what was really recorded: "cycles and 2 other events"
+  // By which way masks of pointer authentication came into it, and why by no better one; empty
+  // where nothing is signed.
+  std::string masks;
   std::string fallback;          // "no hardware counter here: recorded cpu-clock"; else empty
   std::optional<int> exit_code;  // of the command: its code, or 128 + signal
   Counters counters;

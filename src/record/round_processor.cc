@@ -1,7 +1,6 @@
 #include "record/round_processor.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,8 +11,7 @@
 #include "base/check.h"
 #include "elf/image.h"
 #include "os/file.h"
-#include "os/pointer_authentication.h"
-#include "os/proc.h"
+#include "perfdata/pac_mask.h"
 #include "perfdata/record_size.h"
 #include "record/event_parse.h"
 #include "record/records.h"
@@ -193,104 +191,6 @@ void RoundProcessor::AwaitRounds(uint64_t rounds, std::chrono::milliseconds pati
   rounds_changed_.wait_for(lock, patience, [&] { return rounds_done_ >= rounds; });
 }
 
-// ---- what was there before ----
-
-Status RoundProcessor::EmitSynthesized(const perfdata::Record& record) {
-  session_.Apply(record);
-  Observe(record);
-  return file_->WriteRecord(record);
-}
-
-Status RoundProcessor::Synthesize() {
-  const EmitRecord emit = [this](const perfdata::Record& record) {
-    perfdata::Record copy = record;
-    auto* mmap = std::get_if<perfdata::Mmap2>(&copy.body);
-    const BuildId vdso = mmap != nullptr && mmap->filename == "[vdso]"
-                             ? vdsos_.IdAt(mmap->pid, mmap->addr, mmap->len)
-                             : BuildId();
-    if (!vdso.empty()) {
-      mmap->build_id = vdso;
-      mmap->maj = mmap->min = 0;
-      mmap->ino = 0;
-      copy.misc |= perfdata::kMiscMmapBuildId;
-    }
-    return EmitSynthesized(copy);
-  };
-  TRY(EmitKernel(emit));
-  const std::vector<uint32_t> pids = options_.all_processes ? os::ListProcesses() : options_.pids;
-  const ProcessFacts wanted = {options_.data_mappings, os::LearnPointerAuthentication()};
-  for (const uint32_t pid : pids) {
-    TRY_ASSIGN(const bool readable, SynthesizeProcess(pid, wanted, build_ids_, emit));
-    if (!readable) counters_.Add("record.maps_not_readable");
-  }
-  TRY(EmitGroups(pids, emit));
-  TRY(file_->WriteRecord(MakeRecord(RecordType::kFinishedInit, 0, perfdata::FinishedInit())));
-  return file_->EndRound();
-}
-
-// The kernel, its modules and the BPF programs as they are now. Programs that this user may not see
-// are in nobody's samples of his either.
-Status RoundProcessor::EmitKernel(const EmitRecord& emit) const {
-  TRY(SynthesizeKernel(kernel_, emit));
-  const auto programs = os::ReadBpfPrograms();
-  return programs ? SynthesizeBpf(kernel_, *programs, emit) : Status();
-}
-
-// Namespaces and control groups as they are now.
-Status RoundProcessor::EmitGroups(const std::vector<uint32_t>& pids, const EmitRecord& emit) const {
-  for (const uint32_t pid : pids) {
-    if (options_.namespaces) TRY(SynthesizeNamespaces(pid, emit));
-  }
-  if (!options_.cgroups) return {};
-  return SynthesizeCgroups(os::ReadTextFile("/proc/mounts").value_or(""), emit);
-}
-
-// The state of all processes now, for the beginning of a further file.
-Status RoundProcessor::EmitSnapshot() {
-  const EmitRecord emit = [this](const perfdata::Record& record) {
-    return file_->WriteRecord(record);
-  };
-  TRY(EmitKernel(emit));
-  std::vector<uint32_t> pids;
-  const std::lock_guard lock(tasks_mutex_);
-  for (const auto& [tid, task] : tasks_) {
-    const session::Process& process = session_.ProcessOf(task.pid);
-    perfdata::Task fork;
-    fork.pid = task.pid;
-    fork.tid = tid;
-    fork.ppid = fork.ptid = tid == task.pid ? process.ppid : task.pid;
-    TRY(emit(MakeRecord(RecordType::kFork,
-                        tid == task.pid ? uint16_t{perfdata::kMiscForkExec} : uint16_t{0}, fork)));
-    TRY(emit(MakeRecord(RecordType::kComm, 0,
-                        perfdata::Comm{.pid = task.pid, .tid = tid, .comm = task.comm})));
-    if (tid != task.pid) continue;
-    if (process.mask) TRY(emit(MakeMaskRecord(tid, process.mask->insn, process.mask->data)));
-    for (const session::AddressSpace::Entry& entry : process.maps->entries()) {
-      const session::Module& module = session_.modules()[entry.value.module];
-      perfdata::Mmap2 mmap;
-      mmap.pid = mmap.tid = tid;
-      mmap.addr = entry.start;
-      mmap.len = entry.end - entry.start;
-      mmap.pgoff = entry.value.offset.value;
-      mmap.prot = entry.value.prot;
-      mmap.flags = MAP_PRIVATE;
-      mmap.filename = module.key.kind == session::ModuleKind::kVdso
-                          ? "[vdso]"
-                          : module.path() + (module.deleted ? " (deleted)" : "");
-      uint16_t misc = static_cast<uint16_t>(perfdata::CpuMode::kUser);
-      if (!module.key.build_id.empty()) {
-        mmap.build_id = module.key.build_id;
-        misc |= perfdata::kMiscMmapBuildId;
-      }
-      if (!entry.value.executable) misc |= perfdata::kMiscMmapData;
-      TRY(emit(MakeRecord(RecordType::kMmap2, misc, std::move(mmap))));
-    }
-    pids.push_back(tid);
-  }
-  TRY(EmitGroups(pids, emit));
-  return file_->EndRound();
-}
-
 // ---- rounds ----
 
 Status RoundProcessor::TakeRound(Round round) {
@@ -341,7 +241,9 @@ void RoundProcessor::AddVdsoBuildId(std::span<uint8_t> record) {
 Status RoundProcessor::FlushUnwinder() {
   TRY(unwinder_->NameAgents(
       [this](const perfdata::Record& record) { return file_->WriteRecord(record); }));
-  return unwinder_->Flush([this](ByteView record) { return file_->Write(record); });
+  const Status flushed = unwinder_->Flush([this](ByteView record) { return file_->Write(record); });
+  rewritten_.clear();
+  return flushed;
 }
 
 Status RoundProcessor::EndRound() {
@@ -429,11 +331,16 @@ Status RoundProcessor::WriteInOrder(ByteView record) {
   } else if (raw.type < static_cast<uint32_t>(RecordType::kHeaderAttr)) {
     const auto event = table_.IndexOf(raw, kNativeEndian);
     const perfdata::RecordContext context{kNativeEndian, event ? &events_[*event].attr : nullptr};
-    if (const auto decoded = perfdata::DecodeRecord(raw, context)) {
+    const auto decoded = perfdata::DecodeRecord(raw, context);
+    if (decoded) {
       session_.Apply(*decoded);
       Observe(*decoded);
     } else {
       counters_.Add("record.bad_record");
+    }
+    if (raw.record_type() == RecordType::kPtrAuth) {
+      if (!decoded) return {};
+      TRY_ASSIGN(record, InOurForm(*decoded));
     }
   }
   if (unwinder_) {
@@ -441,6 +348,18 @@ Status RoundProcessor::WriteInOrder(ByteView record) {
     return {};
   }
   return file_->Write(record);
+}
+
+// perf would end at a PTR_AUTH record. The bytes stay until all that came up to now is written.
+Result<ByteView> RoundProcessor::InOurForm(const perfdata::Record& ptr_auth) {
+  const auto* body = std::get_if<perfdata::PtrAuth>(&ptr_auth.body);
+  CHECK(body != nullptr);
+  const uint64_t time = ptr_auth.sample_id ? ptr_auth.sample_id->time : 0;
+  TRY_ASSIGN(std::vector<uint8_t> bytes,
+             perfdata::EncodeRecord(MakeMaskRecord(perfdata::MaskOfRecord(*body, time)),
+                                    {.endian = kNativeEndian}));
+  if (!unwinder_) rewritten_.clear();
+  return ByteView(rewritten_.emplace_back(std::move(bytes)));
 }
 
 void RoundProcessor::Observe(const perfdata::Record& record) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "base/counters.h"
 #include "base/error.h"
 #include "base/io.h"
+#include "os/kernel_masks.h"
 #include "perfdata/event_groups.h"
 #include "perfdata/reader.h"
 #include "record/live_unwind.h"
@@ -49,6 +51,7 @@ struct ProcessorOptions {
   bool all_processes = false;
   bool data_mappings = false;
   bool namespaces = false, cgroups = false;
+  os::MaskRoute masks = os::MaskRoute::kCpu;
   std::vector<std::string> cmdline;
   std::vector<perfdata::EventGroup> groups;  // of the events
   std::optional<int32_t> clockid;
@@ -120,10 +123,13 @@ class RoundProcessor {
   Status WriteInOrder(ByteView record);
   Status CheckSize();
   Status CheckSizeInRound();
+  Result<ByteView> InOurForm(const perfdata::Record& ptr_auth);
   void Observe(const perfdata::Record& record);
   void AddVdsoBuildId(std::span<uint8_t> record);
   Status EmitSynthesized(const perfdata::Record& record);
   Status EmitSnapshot();
+  [[nodiscard]] std::optional<perfdata::PacMask> MaskOfTask(const session::Process& process,
+                                                            uint32_t tid) const;
   Status EmitKernel(const EmitRecord& emit) const;
   Status EmitGroups(const std::vector<uint32_t>& pids, const EmitRecord& emit) const;
   Status SwitchIfDue();
@@ -149,6 +155,7 @@ class RoundProcessor {
   KernelImage kernel_;
   BuildIdReader build_ids_;
   FeatureBytes machine_features_;
+  std::deque<std::vector<uint8_t>> rewritten_;  // records that are not as the kernel wrote them
 
   TimeOrder order_;
   std::map<uint64_t, Round> held_;  // rounds whose records are not all written

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "elf/image.h"
 #include "os/file.h"
@@ -83,24 +84,67 @@ std::string MappingName(const std::string& proc_path) {
   return proc_path.empty() ? "//anon" : proc_path;
 }
 
-Result<bool> SynthesizeProcess(uint32_t pid, const ProcessFacts& wanted, BuildIdReader& build_ids,
-                               const EmitRecord& emit) {
-  bool may_be_read = true;
+namespace {
+
+// The masks of a process's threads, which come in order, the first one first.
+class MaskSynthesis {
+ public:
+  MaskSynthesis(uint32_t pid, const ProcessFacts& wanted) : pid_(pid), wanted_(wanted) {}
+
+  // After the thread's FORK, which makes it known, and before anything is found in its mappings.
+  Status Emit(uint32_t tid, const EmitRecord& emit) {
+    if (wanted_.ptr_auth) {
+      const auto said = wanted_.ptr_auth(pid_, tid);
+      if (said) return EmitSaid(tid, *said, emit);
+      // A thread that ends meanwhile has nothing left to say.
+      unread_ = unread_ || said.error().kind != ErrorKind::kNotFound;
+    }
+    if (tid != pid_ || !wanted_.pointer_authentication) return {};
+    const auto mask =
+        MaskOfProgram(pid_, fmt::format("/proc/{}/exe", pid_), *wanted_.pointer_authentication);
+    // Kernel threads run no program, those of other users are not ours to read.
+    return mask ? emit(*mask) : Status();
+  }
+  [[nodiscard]] bool unread() const { return unread_; }
+
+ private:
+  Status EmitSaid(uint32_t tid, const os::PointerAuthentication& said, const EmitRecord& emit) {
+    perfdata::PacMask mask;
+    mask.pid = pid_;
+    mask.tid = tid;
+    mask.enabled_keys = said.enabled_keys.value_or(0);
+    mask.insn_mask = said.insn_mask;
+    mask.data_mask = said.data_mask;
+    mask.source = perfdata::PacMask::kProcFile;
+    const auto values = [](const perfdata::PacMask& of) {
+      return std::tuple(of.enabled_keys, of.insn_mask, of.data_mask);
+    };
+    if (tid != pid_ && leader_.pid == pid_ && values(leader_) == values(mask)) return {};
+    if (tid == pid_) leader_ = mask;
+    return emit(MakeMaskRecord(mask));
+  }
+
+  uint32_t pid_;
+  const ProcessFacts& wanted_;
+  perfdata::PacMask leader_;  // of the first thread, as the kernel said; of process 0: it did not
+  bool unread_ = false;
+};
+
+}  // namespace
+
+Result<Unread> SynthesizeProcess(uint32_t pid, const ProcessFacts& wanted, BuildIdReader& build_ids,
+                                 const EmitRecord& emit) {
+  Unread unread;
+  MaskSynthesis masks(pid, wanted);
   for (const uint32_t tid : os::ListThreads(pid)) {
     const auto status = os::ReadProcStatus(pid, tid);
     if (!status) continue;  // it has ended
     TRY(EmitThread(pid, tid, *status, emit));
+    TRY(masks.Emit(tid, emit));
     if (tid != pid) continue;
-    // After FORK, which makes the process known, and before anything is found in its mappings.
-    if (wanted.pointer_authentication) {
-      const auto mask =
-          MaskOfProgram(pid, fmt::format("/proc/{}/exe", pid), *wanted.pointer_authentication);
-      // Kernel threads run no program, those of other users are not ours to read.
-      if (mask) TRY(emit(*mask));
-    }
     const auto maps = os::ReadProcMaps(pid);
     if (!maps) {
-      may_be_read = maps.error().kind != ErrorKind::kPermission;
+      unread.mappings = maps.error().kind == ErrorKind::kPermission;
       continue;
     }
     for (const os::ProcMapping& mapping : *maps) {
@@ -108,10 +152,15 @@ Result<bool> SynthesizeProcess(uint32_t pid, const ProcessFacts& wanted, BuildId
       TRY(EmitMapping(pid, mapping, build_ids, emit));
     }
   }
-  return may_be_read;
+  unread.masks = masks.unread();
+  return unread;
 }
 
-perfdata::Record MakeMaskRecord(uint32_t pid, uint64_t insn_mask, uint64_t data_mask) {
+perfdata::Record MakeMaskRecord(const perfdata::PacMask& mask) {
+  return MakeRecord(RecordType::kEventUpdate, 0, perfdata::MakePacMaskUpdate(mask, kNativeEndian));
+}
+
+perfdata::PacMask MaskOfMachine(uint32_t pid, uint64_t insn_mask, uint64_t data_mask) {
   perfdata::PacMask mask;
   mask.pid = mask.tid = pid;
   // Which keys are on, a process can only ask of itself (PR_PAC_GET_ENABLED_KEYS).
@@ -120,7 +169,7 @@ perfdata::Record MakeMaskRecord(uint32_t pid, uint64_t insn_mask, uint64_t data_
   mask.data_mask = data_mask;
   mask.source = insn_mask == 0 && data_mask == 0 ? perfdata::PacMask::kProgramOf32Bits
                                                  : perfdata::PacMask::kAskedOfCpu;
-  return MakeRecord(RecordType::kEventUpdate, 0, perfdata::MakePacMaskUpdate(mask, kNativeEndian));
+  return mask;
 }
 
 std::optional<perfdata::Record> MaskOfProgram(uint32_t pid, const std::string& program,
@@ -130,8 +179,8 @@ std::optional<perfdata::Record> MaskOfProgram(uint32_t pid, const std::string& p
   const auto image = elf::Image::Parse((*bytes)->bytes());
   if (!image) return std::nullopt;
   return image->elf_class() == elf::Class::k64
-             ? MakeMaskRecord(pid, machine.insn_mask, machine.data_mask)
-             : MakeMaskRecord(pid, 0, 0);
+             ? MakeMaskRecord(MaskOfMachine(pid, machine.insn_mask, machine.data_mask))
+             : MakeMaskRecord(MaskOfMachine(pid, 0, 0));
 }
 
 Status SynthesizeKernel(const KernelImage& kernel, const EmitRecord& emit) {

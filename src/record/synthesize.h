@@ -39,16 +39,27 @@ struct ProcessFacts {
   bool data_mappings = false;  // mappings that are not executable too
   // What os::LearnPointerAuthentication says of this machine.
   std::optional<os::PointerAuthentication> pointer_authentication;
+  // What the kernel says of a thread, os::ReadPtrAuthFile; null: this kernel does not.
+  std::function<Result<os::PointerAuthentication>(uint32_t pid, uint32_t tid)> ptr_auth;
+};
+// What was not there to be read of a process.
+struct Unread {
+  bool mappings = false;  // it is another user's
+  bool masks = false;     // as the kernel says them: asked of the CPU instead
 };
 // FORK and COMM of the process and each of its threads, MMAP2 of its executable mappings, its mask
-// where the machine has pointer authentication. A process that ends meanwhile gives as many as
-// could be read. False: its mappings may not be read, as it is another user's.
-Result<bool> SynthesizeProcess(uint32_t pid, const ProcessFacts& wanted, BuildIdReader& build_ids,
-                               const EmitRecord& emit);
+// where the machine has pointer authentication: as the kernel says it, for further threads only
+// where theirs is another; else as the CPU does. A process that ends meanwhile gives as many as
+// could be read.
+Result<Unread> SynthesizeProcess(uint32_t pid, const ProcessFacts& wanted, BuildIdReader& build_ids,
+                                 const EmitRecord& emit);
 
-// The side-band record of a process's mask (perfdata/pac_mask.h), without a time, as all that is
-// synthesised. Both masks 0: a program of 32 bits, whose pointers hold no codes.
-perfdata::Record MakeMaskRecord(uint32_t pid, uint64_t insn_mask, uint64_t data_mask);
+// The side-band record of a process's mask (perfdata/pac_mask.h), in the form that perf passes
+// over.
+perfdata::Record MakeMaskRecord(const perfdata::PacMask& mask);
+// One of a process without a time, as all that is synthesised. Both masks 0: a program of 32 bits,
+// whose pointers hold no codes.
+perfdata::PacMask MaskOfMachine(uint32_t pid, uint64_t insn_mask, uint64_t data_mask);
 // The same of a process that runs the program in the file `program`, on a machine with pointer
 // authentication. Nothing if that cannot be read, or is no ELF file.
 std::optional<perfdata::Record> MaskOfProgram(uint32_t pid, const std::string& program,

@@ -7,8 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "base/byte_writer.h"
 #include "elf/elf_writer.h"
@@ -22,8 +24,10 @@ using perfdata::Record;
 
 const ProcessFacts kSigned = {
     .data_mappings = false,
-    .pointer_authentication = os::PointerAuthentication{
-        .enabled_keys = 0xf, .insn_mask = 0x007f000000000000, .data_mask = 0x007e000000000000}};
+    .pointer_authentication =
+        os::PointerAuthentication{
+            .enabled_keys = 0xf, .insn_mask = 0x007f000000000000, .data_mask = 0x007e000000000000},
+    .ptr_auth = {}};
 
 class Collector {
  public:
@@ -66,7 +70,7 @@ TEST(SynthesizeProcess, DataMappingsOnRequestAndMarked) {
   Collector collector;
   BuildIdReader build_ids;
   const auto pid = static_cast<uint32_t>(getpid());
-  const ProcessFacts wanted = {.data_mappings = true, .pointer_authentication = {}};
+  const ProcessFacts wanted = {.data_mappings = true, .pointer_authentication = {}, .ptr_auth = {}};
   ASSERT_TRUE(SynthesizeProcess(pid, wanted, build_ids, collector.Emit()).has_value());
   EXPECT_TRUE(std::ranges::any_of(collector.records, [](const Record& record) {
     const auto* mmap = std::get_if<perfdata::Mmap2>(&record.body);
@@ -113,6 +117,75 @@ TEST(SynthesizeProcess, HasItsMaskBehindItsForkWhereTheMachineHasOne) {
   EXPECT_EQ(counters.Get("session.mask_of_unknown_process"), 0u);
 }
 
+constexpr uint64_t kMask52 = 0x0070000000000000;
+
+os::PointerAuthentication Said(uint64_t keys) {
+  return {.enabled_keys = keys, .insn_mask = kMask52, .data_mask = kMask52};
+}
+
+// A process with one more thread, which `keys` says the keys of: what is synthesised of its masks.
+std::vector<perfdata::PacMask> MasksOfTwoThreads(const ProcessFacts& wanted, Unread& unread) {
+  std::atomic<bool> started = false, end = false;
+  std::thread thread([&] {
+    started = true;
+    while (!end) std::this_thread::yield();
+  });
+  while (!started) std::this_thread::yield();
+  Collector collector;
+  BuildIdReader build_ids;
+  const auto result =
+      SynthesizeProcess(static_cast<uint32_t>(getpid()), wanted, build_ids, collector.Emit());
+  end = true;
+  thread.join();
+  EXPECT_TRUE(result.has_value());
+  unread = result.value_or(Unread());
+  std::vector<perfdata::PacMask> masks;
+  for (const Record& record : collector.records) {
+    if (const auto mask = MaskIn(record)) masks.push_back(*mask);
+  }
+  return masks;
+}
+
+TEST(SynthesizeProcess, WhatTheKernelSaysOfItsMasksIsBest) {
+  const auto pid = static_cast<uint32_t>(getpid());
+  ProcessFacts wanted = kSigned;
+  wanted.ptr_auth = [](uint32_t, uint32_t) -> Result<os::PointerAuthentication> {
+    return Said(0x1f);
+  };
+  Unread unread;
+  auto masks = MasksOfTwoThreads(wanted, unread);
+  ASSERT_EQ(masks.size(), 1u) << "the other thread has the same";
+  EXPECT_EQ(masks[0].tid, pid);
+  EXPECT_EQ(masks[0].enabled_keys, 0x1fu);
+  EXPECT_EQ(masks[0].insn_mask, kMask52);
+  EXPECT_EQ(masks[0].data_mask, kMask52);
+  EXPECT_EQ(masks[0].time, 0u);
+  EXPECT_EQ(masks[0].source, perfdata::PacMask::kProcFile);
+
+  wanted.ptr_auth = [pid](uint32_t, uint32_t tid) -> Result<os::PointerAuthentication> {
+    return Said(tid == pid ? 0x1f : 0);
+  };
+  masks = MasksOfTwoThreads(wanted, unread);
+  ASSERT_EQ(masks.size(), 2u) << "keys are a thread's";
+  EXPECT_NE(masks[1].tid, pid);
+  EXPECT_EQ(masks[1].pid, pid);
+  EXPECT_EQ(masks[1].enabled_keys, 0u);
+  EXPECT_FALSE(unread.masks);
+}
+
+TEST(SynthesizeProcess, WhereTheKernelsMasksMayNotBeReadTheCpusAreTaken) {
+  ProcessFacts wanted = kSigned;
+  wanted.ptr_auth = [](uint32_t, uint32_t) -> Result<os::PointerAuthentication> {
+    return Fail(ErrorKind::kPermission, "another user's");
+  };
+  Unread unread;
+  const auto masks = MasksOfTwoThreads(wanted, unread);
+  ASSERT_EQ(masks.size(), 1u);
+  EXPECT_EQ(masks[0].source, perfdata::PacMask::kAskedOfCpu);
+  EXPECT_TRUE(unread.masks);
+  EXPECT_FALSE(unread.mappings);
+}
+
 TEST(MaskOfProgram, NoBitsForProgramsOf32BitsAndNothingForNone) {
   const std::string path = ::testing::TempDir() + "stackreel-program";
   const auto mask_of = [&](ByteView program) {
@@ -144,16 +217,16 @@ TEST(SynthesizeProcess, AProcessThatIsGoneGivesNothing) {
 TEST(SynthesizeProcess, SaysWhoseMappingsMayNotBeRead) {
   constexpr uid_t kNobody = 65534;
   const auto us = static_cast<uint32_t>(getpid());
-  EXPECT_EQ(*SynthesizeProcess(us, {}, *std::make_unique<BuildIdReader>(), Collector().Emit()),
-            true);
+  EXPECT_FALSE(
+      SynthesizeProcess(us, {}, *std::make_unique<BuildIdReader>(), Collector().Emit())->mappings);
   if (geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
   const pid_t child = fork();
   if (child == 0) {
     if (setresuid(kNobody, kNobody, kNobody) != 0) _exit(3);
     Collector collector;
     BuildIdReader build_ids;
-    const auto readable = SynthesizeProcess(us, {}, build_ids, collector.Emit());
-    _exit(!readable ? 2 : *readable ? 1 : 0);
+    const auto unread = SynthesizeProcess(us, {}, build_ids, collector.Emit());
+    _exit(!unread ? 2 : unread->mappings ? 0 : 1);
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
