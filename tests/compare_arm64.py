@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Call chains of arm64 recordings with pointer authentication against what the programs do.
 
-usage: compare_arm64.py [--no-mask] STACKREEL [CORPUS [DATA]]
+usage: compare_arm64.py [--no-mask | --kernel-mask] STACKREEL [CORPUS [DATA]]
        (CORPUS: ../shared/corpus, or $STACKREEL_CORPUS)
 
 Each recording in CORPUS/arm64/data was made by perf on a kernel with pointer authentication; no mask
@@ -13,7 +13,9 @@ DATA is a folder with other recordings of the same programs, PROGRAM.*.data, to 
 They were made by Stackreel, so that the masks used come from where it wrote them: of a process that
 began while recording from the recorder's CPU, of one that ran before from the process's record.
 --no-mask takes the masks away first, by a record in each recording that says of each process that no
-bit is a code: this shows what is lost without, and fails if that is not most of the signed chains."""
+bit is a code: this shows what is lost without, and fails if that is not most of the signed chains.
+--kernel-mask takes them away likewise, and adds what a kernel with PTR_AUTH records says: then all is
+right again."""
 import collections
 import json
 import os
@@ -56,6 +58,9 @@ ROOT_AS_SAMPLED = "ld-linux-aarch64.so.1+0x1ae40"
 # Not the program's frames: frame-pointer chains of a build without frame pointers.
 NOT_COMPARED = {"deep.pacleaf.fp"}
 BEGAN_LATER, RAN_BEFORE, NOBODY = "the recorder's CPU", "the process's record", "the highest mapping"
+KERNEL = "the kernel"
+AS_RECORDED, NO_MASK, KERNEL_MASK = "", "--no-mask", "--kernel-mask"
+MASK_48 = 0x007f000000000000  # of the kernel that the recordings were made on
 LEAST = 0.999
 
 
@@ -109,12 +114,28 @@ def our_chains(stackreel, data, symbols, masks):
         yield sample["comm"], chain, sample.get("stack_end") == "dump exhausted"
 
 
-def without_mask(stackreel, data, copy):
-    """Writes `data` with side-band records (docs/file-format.md) that say "no bits", from each
-    process's first sample on. Gives False for a pipe, which has no header to tell of the records."""
-    content = data.read_bytes()
-    header_size, data_offset, data_size = (struct.unpack_from("<Q", content, at)[0]
-                                           for at in (8, 40, 48))
+def no_bits(pid, time):
+    """The side-band record (docs/file-format.md) that says "no bits"."""
+    return struct.pack("<IHHQQIIIIQQQQII", 78, 0, 80, 60000, 0, 1, 1, pid, pid, time, 0, 0, 0, 1, 0)
+
+
+def ptr_auth(pid, time, attr, event_id):
+    """The kernel's record, with the trailer that the event has (linux/perf_event.h)."""
+    sample_type, = struct.unpack_from("<Q", attr, 24)
+    trailer = b"".join(value for bit, value in (
+        (1, struct.pack("<II", pid, pid)), (2, struct.pack("<Q", time)),
+        (6, struct.pack("<Q", event_id)), (9, struct.pack("<Q", event_id)), (7, bytes(8)),
+        (16, struct.pack("<Q", event_id))) if sample_type >> bit & 1)
+    return struct.pack("<IHHIIQQQ", 23, 0, 40 + len(trailer), pid, pid, 0x1f, MASK_48,
+                       MASK_48) + trailer
+
+
+def with_masks(stackreel, data, copy, way):
+    """Writes `data` with records that say from each process's first sample on which bits are a code:
+    none, and then, for KERNEL_MASK, the right ones as the kernel says them. Gives False for a pipe,
+    which has no header to tell of the records."""
+    content = bytearray(data.read_bytes())
+    header_size, attr_size, attrs, _, data_offset, data_size = struct.unpack_from("<6Q", content, 8)
     if header_size < 104:
         return False
     run = subprocess.run([stackreel, "script", "--no-inline", "--format=json", "-i", data],
@@ -122,8 +143,14 @@ def without_mask(stackreel, data, copy):
     first = {}
     for sample in map(json.loads, run.stdout.splitlines()):
         first[sample["pid"]] = min(sample["time_ns"], first.get(sample["pid"], 1 << 64))
-    records = b"".join(struct.pack("<IHHQQIIIIQQQQII", 78, 0, 80, 60000, 0, 1, 1, pid, pid, time,
-                                   0, 0, 0, 1, 0) for pid, time in first.items())
+    records = b"".join(no_bits(pid, time) for pid, time in first.items())
+    if way == KERNEL_MASK:
+        flags, = struct.unpack_from("<Q", content, attrs + 40)
+        struct.pack_into("<Q", content, attrs + 40, flags | 1 << 40)
+        ids, = struct.unpack_from("<Q", content, attrs + attr_size - 16)
+        event_id, = struct.unpack_from("<Q", content, ids)
+        attr = content[attrs:attrs + attr_size]
+        records += b"".join(ptr_auth(pid, time, attr, event_id) for pid, time in first.items())
     # All sections that lie behind the records move: the table of features begins there.
     end = data_offset + data_size
     features = sum(bin(byte).count("1") for byte in content[72:104])
@@ -170,12 +197,15 @@ def count(program, chains):
     return right, total, wrong
 
 
-def masks_are_right(recording, made_by_us, masks):
+def masks_are_right(recording, made_by_us, masks, way):
     """Says which there were, and whether they come from where they should."""
     for (comm, mask, source), samples in sorted(masks.items()):
         if made_by_us and recording.startswith("sys."):
             print(f"    mask of {comm}: {mask} from {source} ({samples} samples)")
     sources = {source for _, _, source in masks}
+    if way == KERNEL_MASK:  # in a recording of the machine, some execute another program later
+        return sources == {KERNEL} or (recording.startswith("sys.") and
+                                       sources == {KERNEL, NOBODY})
     if not made_by_us:
         return sources == {NOBODY}
     if not recording.startswith("sys."):
@@ -204,7 +234,7 @@ def link_files(arm64, folder):
             (entry / kind).symlink_to((arm64 / path).resolve())
 
 
-def compare(stackreel, arm64, folder_of_data, take_masks_away):
+def compare(stackreel, arm64, folder_of_data, way):
     """Prints a line for each recording; gives the sums, and the recordings with wrong masks."""
     sums = collections.Counter()
     wrong_masks = []
@@ -216,10 +246,10 @@ def compare(stackreel, arm64, folder_of_data, take_masks_away):
             recording = data.name.removesuffix(".data")
             if recording in NOT_COMPARED:
                 continue
-            if take_masks_away:
-                if not without_mask(stackreel, data, symbols / "no-mask.data"):
+            if way != AS_RECORDED:
+                if not with_masks(stackreel, data, symbols / "masks.data", way):
                     continue
-                data = symbols / "no-mask.data"
+                data = symbols / "masks.data"
             program = "deep" if recording.startswith("sys.") else recording.split(".")[0]
             masks = collections.Counter()
             ours = count(program, our_chains(stackreel, data, folder, masks))
@@ -229,11 +259,11 @@ def compare(stackreel, arm64, folder_of_data, take_masks_away):
             signed = ".none" not in recording
             sums.update(right=ours[0], total=ours[1], perf=perf[0],
                         signed_right=ours[0] * signed, signed=ours[1] * signed)
-            if take_masks_away:
+            if way == NO_MASK:
                 continue
             for chain, times in ours[2].items():
                 print(f"    wrong, {times} times: {chain}")
-            if not masks_are_right(recording, made_by_us, masks):
+            if not masks_are_right(recording, made_by_us, masks, way):
                 wrong_masks.append(recording)
                 print(f"    wrong masks: {sorted(masks)}")
     print(f"all: {sums['right']} of {sums['total']} right; of perf's {sums['perf']}")
@@ -242,9 +272,7 @@ def compare(stackreel, arm64, folder_of_data, take_masks_away):
 
 def main():
     arguments = sys.argv[1:]
-    take_masks_away = arguments[:1] == ["--no-mask"]
-    if take_masks_away:
-        arguments.pop(0)
+    way = arguments.pop(0) if arguments[0] in (NO_MASK, KERNEL_MASK) else AS_RECORDED
     stackreel = os.path.abspath(arguments[0])
     here = pathlib.Path(__file__).resolve().parent
     corpus = pathlib.Path(arguments[1] if len(arguments) > 1 else os.environ.get(
@@ -254,8 +282,8 @@ def main():
         print(f"no arm64 recordings in {corpus}: nothing compared")
         return 0
     data = pathlib.Path(arguments[2]) if len(arguments) > 2 else arm64 / "data"
-    sums, wrong_masks = compare(stackreel, arm64, data, take_masks_away)
-    if take_masks_away:
+    sums, wrong_masks = compare(stackreel, arm64, data, way)
+    if way == NO_MASK:
         print(f"of the signed: {sums['signed_right']} of {sums['signed']} right")
         return 0 if sums["signed"] and sums["signed_right"] < sums["signed"] / 2 else 1
     return 0 if sums["total"] and sums["right"] >= LEAST * sums["total"] and not wrong_masks else 1

@@ -52,7 +52,8 @@ bool SampleHasOurMasks(const Fd& fd, const PointerAuthentication& ours) {
     const auto word = [&](size_t i) {
       return LoadUnaligned<uint64_t>(record.data() + kHeader + i * kWord, kNativeEndian);
     };
-    all = all && record.size() == kSize && word(0) == ours.enabled_keys.value_or(word(0)) &&
+    const uint64_t keys = word(0) & kKeysOfPrctl;
+    all = all && record.size() == kSize && keys == ours.enabled_keys.value_or(keys) &&
           word(1) == ours.insn_mask && word(2) == ours.data_mask;
     return {};
   });

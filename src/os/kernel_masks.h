@@ -41,6 +41,10 @@ MaskChoice ChooseMaskRoute(const MaskProbe& probe, MaskRoute best = MaskRoute::k
 // …)".
 std::string DescribeMasks(const MaskChoice& choice);
 
+// The keys that PR_PAC_GET_ENABLED_KEYS speaks of. A kernel that says masks speaks of APGA, 16,
+// too.
+inline constexpr uint64_t kKeysOfPrctl = 0xf;
+
 // The text of such a file: "enabled_keys: 0x1f\ninsn_mask: 0x7f…\ndata_mask: 0x7f…\n", each once,
 // in whichever order, among lines that a later kernel may add. kDamaged if it is not.
 Result<PointerAuthentication> ParsePtrAuthFile(std::string_view text);
