@@ -141,7 +141,9 @@ void MakeSessions(Corpus& corpus) {
   constexpr uint64_t kBias = 0x555500000000;
   const uint64_t text = TextOffset(MakeFile());
   for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
-    FakeRecording chains({MakeEvent(kChainSample, 1, "e")}, endian);
+    perfdata::Event event = MakeEvent(kChainSample, 1, "e");
+    event.attr.flags |= perfdata::kAttrPtrAuth;
+    FakeRecording chains({event}, endian);
     chains.KernelMmap(0xffffffff81000000, 0x1000000, "[kernel.kallsyms]_text");
     chains.Mmap(1, kBias + 0x1000, 0x4000, text, "/bin/prog");
     chains.Mmap(1, 0x1000, 0x1000, 0, "//anon");

@@ -23,7 +23,8 @@ inline perfdata::Event SomeEvent(uint64_t sample_type, uint64_t id = 100) {
   event.attr.type = perfdata::kTypeSoftware;
   event.attr.sample_type = sample_type | perfdata::kSampleIdentifier | perfdata::kSampleTid |
                            perfdata::kSampleTime | perfdata::kSampleIp;
-  event.attr.flags = perfdata::kAttrSampleIdAll | perfdata::kAttrMmap | perfdata::kAttrComm;
+  event.attr.flags = perfdata::kAttrSampleIdAll | perfdata::kAttrMmap | perfdata::kAttrComm |
+                     perfdata::kAttrPtrAuth;
   event.ids = {id};
   event.name = "cpu-clock";
   return event;

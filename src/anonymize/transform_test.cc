@@ -180,8 +180,7 @@ TEST(Transform, MasksOfPointerAuthenticationStay) {
 // The same where the kernel says them: in a record, and in each sample.
 TEST(Transform, TheKernelsMasksOfPointerAuthenticationStay) {
   constexpr uint64_t kMask = 0x007f000000000000, kDataMask = 0x0070000000000000;
-  perfdata::Event event = SomeEvent(perfdata::kSampleArch1);
-  event.attr.flags |= perfdata::kAttrPtrAuth;
+  const perfdata::Event event = SomeEvent(perfdata::kSampleArch1);
   for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
     for (const Level level : {Level::kAddresses, Level::kIdentity}) {
       Recording in = Mapped({event}, {.endian = endian});
@@ -212,6 +211,19 @@ TEST(Transform, TheKernelsMasksOfPointerAuthenticationStay) {
       EXPECT_EQ(written.arch_data_mask, kDataMask);
       EXPECT_TRUE(out.reader->events().events()[0].attr.Has(perfdata::kAttrPtrAuth));
     }
+  }
+}
+
+// Of what another kernel may mean by the number nothing is known: it goes.
+TEST(Transform, RecordsOfMasksThatWereNotAskedForAreDropped) {
+  perfdata::Event event = SomeEvent(0);
+  event.attr.flags &= ~uint64_t{perfdata::kAttrPtrAuth};
+  Recording in = Mapped({event});
+  in.Add(RecordType::kPtrAuth, perfdata::PtrAuth{kPid, kPid, kText + 1, kText + 2, kText + 3});
+  const Read out = fake::Anonymized(in.Finish());
+  EXPECT_THAT(out.All<Mmap2>(), SizeIs(1)) << "the others stay";
+  for (const perfdata::Record& record : out.records) {
+    EXPECT_NE(record.type, static_cast<uint32_t>(RecordType::kPtrAuth));
   }
 }
 

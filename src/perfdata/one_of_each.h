@@ -105,7 +105,7 @@ inline Attr TrailerAttr() {
   Attr attr;
   attr.sample_type = kSampleTid | kSampleTime | kSampleId | kSampleStreamId | kSampleCpu |
                      kSampleIdentifier | kSampleIp;
-  attr.flags = kAttrSampleIdAll;
+  attr.flags = kAttrSampleIdAll | kAttrPtrAuth;
   attr.read_format = kReadId | kReadLost;
   return attr;
 }

@@ -16,9 +16,16 @@ constexpr uint32_t kFirstUserType = 64;  // PERF_RECORD_USER_TYPE_START
 constexpr uint64_t kTrailerBits =
     kSampleTid | kSampleTime | kSampleId | kSampleStreamId | kSampleCpu | kSampleIdentifier;
 
+// A record that some kernels only have, and only where the event asks for it: without that its
+// number may mean another thing, of which nothing is known.
+bool IsNotAskedFor(uint32_t type, const RecordContext& context) {
+  return type == static_cast<uint32_t>(RecordType::kPtrAuth) && context.attr != nullptr &&
+         !context.attr->Has(kAttrPtrAuth);
+}
+
 // Kernel records that we know end with the event's sample_id; of others all is payload.
 bool HasTrailer(uint32_t type, const RecordContext& context) {
-  return type >= static_cast<uint32_t>(RecordType::kMmap) &&
+  return !IsNotAskedFor(type, context) && type >= static_cast<uint32_t>(RecordType::kMmap) &&
          type <= static_cast<uint32_t>(RecordType::kPtrAuth) && context.attr != nullptr &&
          context.attr->sample_id_all();
 }
@@ -26,6 +33,7 @@ bool HasTrailer(uint32_t type, const RecordContext& context) {
 // Whether `body` was read whole.
 bool DecodeBody(uint32_t type, ByteView body, Endian endian, const WireScope& scope,
                 RecordBody& out) {
+  if (IsNotAskedFor(type, {endian, scope.attr})) type = 0;
   ByteReader in(body, endian);
   NoTrace trace;
   return WithRecordBody(type, [&]<typename Body>() {

@@ -426,8 +426,9 @@ struct RecordContext {
 // Bytes of the trailer in records of an event that has one.
 size_t SampleIdSize(const Attr& attr);
 
-// Decodes any record but SAMPLE. kDamaged (offset = raw.file_offset) if it is too short for what
-// it says; strings without NUL end at the record's end. Bytes behind the fields are left out.
+// Decodes any record but SAMPLE; PTR_AUTH of an event without ptr_auth is Opaque. kDamaged (offset
+// = raw.file_offset) if it is too short for what it says; strings without NUL end at the record's
+// end. Bytes behind the fields are left out.
 Result<Record> DecodeRecord(const RawRecord& raw, const RecordContext& context);
 // Encodes it with its 8-byte header and, if the context's event has one, its trailer (zeros if the
 // record has none), ready to write; TRACING_DATA's bytes follow it. Fails with kUnsupported if it

@@ -28,7 +28,7 @@ RawRecord FirstRecord(const std::vector<uint8_t>& bytes, Endian endian) {
 TEST(Record, KernelRecordsGoThroughBothByteOrdersWithAndWithoutTrailer) {
   const Attr attr = TrailerAttr();
   Attr no_trailer = attr;
-  no_trailer.flags = 0;
+  no_trailer.flags = kAttrPtrAuth;
   for (const Endian endian : {Endian::kLittle, Endian::kBig}) {
     for (const bool trailer : {false, true}) {
       const RecordContext context{endian, trailer ? &attr : &no_trailer};
@@ -240,6 +240,20 @@ TEST(Record, PtrAuthIsAsTheKernelWritesIt) {
     EXPECT_EQ(record->sample_id->time, 77u);
     EXPECT_EQ(EncodeRecord(*record, {endian, &attr}), bytes);
   }
+}
+
+// Another kernel may give the number to another record: of that all is payload.
+TEST(Record, APtrAuthThatWasNotAskedForIsOpaque) {
+  Attr attr = TrailerAttr();
+  attr.flags &= ~uint64_t{kAttrPtrAuth};
+  const RecordContext context{Endian::kLittle, &attr};
+  Written record(RecordType::kPtrAuth);
+  record.out().Zeros(32 + SampleIdSize(attr));
+  const auto decoded = record.Decode(&attr);
+  ASSERT_TRUE(decoded.has_value());
+  EXPECT_EQ(std::get<Opaque>(decoded->body).payload.size(), 32 + SampleIdSize(attr));
+  EXPECT_FALSE(decoded->sample_id);
+  EXPECT_EQ(EncodeRecord(*decoded, context)->size(), 8 + 32 + SampleIdSize(attr));
 }
 
 // A record that ends within its masks has none of them, and its trailer is not read as one.
