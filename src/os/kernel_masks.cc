@@ -146,7 +146,7 @@ Result<PointerAuthentication> ParsePtrAuthFile(std::string_view text) {
         "a ptr_auth file that does not say enabled_keys, insn_mask and data_mask once each");
   }
   PointerAuthentication found;
-  found.enabled_keys = *keys;
+  found.enabled_keys = keys;
   found.insn_mask = *insn;
   found.data_mask = *data;
   return found;
