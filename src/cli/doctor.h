@@ -43,13 +43,13 @@ struct MachineFacts {
   bool tracefs_readable = false;
   uint64_t open_files_limit = 0;
   uint32_t cpus = 0;
+  os::MaskProbe masks;  // arm64: how this kernel says masks of pointer authentication
   std::string buildid_dir;
   bool buildid_dir_writable = false;
   std::string debuginfod_urls;
   bool debuginfod_library = false;
   os::TracingAbilities tracing;
   std::optional<os::PointerAuthentication> pointer_authentication;  // arm64 that has it
-  os::MaskProbe masks;
 };
 
 MachineFacts ReadMachineFacts();

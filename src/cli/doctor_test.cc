@@ -67,10 +67,10 @@ TEST(DoctorTest, Arm64TellsHowMasksComeIntoRecordings) {
   for (const Check& check : Diagnose(facts)) EXPECT_NE(check.name, kName) << "nothing is signed";
   facts.pointer_authentication = os::PointerAuthentication{
       .enabled_keys = 0x1f, .insn_mask = 0x007f000000000000, .data_mask = 0x007f000000000000};
-  facts.masks = {.has_codes = true,
-                 .records_error = EINVAL,
-                 .has_proc_file = false,
+  facts.masks = {.records_error = EINVAL,
                  .samples_error = EINVAL,
+                 .has_codes = true,
+                 .has_proc_file = false,
                  .samples_are_ours = false};
   EXPECT_EQ(Find(Diagnose(facts), kName).state, CheckState::kOk);
   EXPECT_EQ(Find(Diagnose(facts), kName).found,

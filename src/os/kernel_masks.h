@@ -19,10 +19,10 @@ enum class MaskRoute : uint8_t {
 
 // What was tried out.
 struct MaskProbe {
-  bool has_codes = false;         // arm64, and the CPU has pointer authentication
   int records_error = 0;          // errno of opening an event with attr.ptr_auth; 0: it opens
-  bool has_proc_file = false;     // /proc/self/ptr_auth is there, and reads
   int samples_error = 0;          // of one with PERF_SAMPLE_ARCH_1
+  bool has_codes = false;         // arm64, and the CPU has pointer authentication
+  bool has_proc_file = false;     // /proc/self/ptr_auth is there, and reads
   bool samples_are_ours = false;  // a sample of our own had our own masks in it
 };
 // Opens events on this very task, for a moment. What other kernels may mean by the same bits is not

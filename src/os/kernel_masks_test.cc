@@ -46,10 +46,10 @@ TEST(ReadPtrAuthFile, NoSuchThread) {
   EXPECT_EQ(found.error().kind, ErrorKind::kNotFound);
 }
 
-constexpr MaskProbe kPatched = {.has_codes = true,
-                                .records_error = 0,
-                                .has_proc_file = true,
+constexpr MaskProbe kPatched = {.records_error = 0,
                                 .samples_error = 0,
+                                .has_codes = true,
+                                .has_proc_file = true,
                                 .samples_are_ours = true};
 
 TEST(ChooseMaskRoute, RecordsFirstThenSamplesThenTheCpu) {
