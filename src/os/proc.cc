@@ -88,10 +88,7 @@ std::vector<uint32_t> NumberedEntries(const std::string& folder) {
 
 // The number after "KEY:" in /proc/PID/status.
 std::optional<uint32_t> StatusField(std::string_view text, std::string_view key) {
-  const std::string needle = fmt::format("\n{}:\t", key);
-  const size_t at = text.find(needle);
-  if (at == std::string_view::npos) return std::nullopt;
-  text.remove_prefix(at + needle.size());
+  text = StatusValue(text, key);
   uint32_t value = 0;
   if (!TakeNumber(text, value, 10)) return std::nullopt;
   return value;
@@ -114,6 +111,14 @@ std::vector<ProcMapping> ParseProcMaps(std::string_view text) {
 Result<std::vector<ProcMapping>> ReadProcMaps(uint32_t pid) {
   TRY_ASSIGN(const std::string text, ReadTextFile(fmt::format("/proc/{}/maps", pid)));
   return ParseProcMaps(text);
+}
+
+std::string_view StatusValue(std::string_view text, std::string_view key) {
+  const std::string needle = fmt::format("\n{}:\t", key);
+  const size_t at = text.find(needle);
+  if (at == std::string_view::npos) return {};
+  text.remove_prefix(at + needle.size());
+  return text.substr(0, text.find('\n'));
 }
 
 Result<ProcStatus> ReadProcStatus(uint32_t pid, uint32_t tid) {

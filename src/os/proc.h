@@ -24,6 +24,9 @@ Result<std::vector<ProcMapping>> ReadProcMaps(uint32_t pid);
 // Lines that are not of that form are left out.
 std::vector<ProcMapping> ParseProcMaps(std::string_view text);
 
+// What the text of a /proc/PID/status has behind "KEY:", of any line but its first; empty if there
+// is no such line.
+std::string_view StatusValue(std::string_view text, std::string_view key);
 struct ProcStatus {
   std::string comm;
   uint32_t tgid = 0, ppid = 0;

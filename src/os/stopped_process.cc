@@ -301,15 +301,27 @@ Result<SystemCallPlace> StoppedProcess::FindSystemCall() {
   return place;
 }
 
-Result<int64_t> StoppedProcess::SystemCall(int64_t number,
-                                           const std::array<uint64_t, 6>& arguments) {
+bool StoppedProcess::CanCall(const TracedThread& thread) const {
+  return thread.state() == TracedThread::State::kStopped && !thread.at_signal() &&
+         thread.pid() == pid_;
+}
+
+std::vector<uint32_t> StoppedProcess::SystemCallers() const {
+  std::vector<uint32_t> tids;
+  for (const TracedThread& thread : traced_) {
+    if (CanCall(thread)) tids.push_back(thread.tid());
+  }
+  return tids;
+}
+
+Result<int64_t> StoppedProcess::SystemCall(int64_t number, const std::array<uint64_t, 6>& arguments,
+                                           uint32_t tid) {
   return tracer_->Run([&]() -> Result<int64_t> {
     if (!system_call_) {
       TRY_ASSIGN(system_call_, FindSystemCall());
     }
     for (TracedThread& thread : traced_) {
-      const bool stopped = thread.state() == TracedThread::State::kStopped;
-      if (stopped && !thread.at_signal() && thread.pid() == pid_) {
+      if (CanCall(thread) && (tid == 0 || thread.tid() == tid)) {
         return thread.SystemCall(*system_call_, memory_.get(), number, arguments);
       }
     }
@@ -328,6 +340,10 @@ Result<std::vector<std::vector<SeccompFilter>>> StoppedProcess::ReadSeccompFilte
     }
     return all;
   });
+}
+
+Result<std::vector<SeccompFilter>> StoppedProcess::ReadSeccompFilters(uint32_t tid) {
+  return tracer_->Run([&] { return os::ReadSeccompFilters(tid); });
 }
 
 Status StoppedProcess::Release() {

@@ -80,12 +80,17 @@ class StoppedProcess {
   Status ReadMemory(Avma at, std::span<uint8_t> out);
   Status WriteMemory(Avma at, ByteView bytes);
   // Lets a thread of the process make a system call, and gives what the kernel returned (-errno
-  // where it failed). No other thread moves meanwhile, and no signal is delivered. kUnsupported if
-  // all threads stopped at a signal.
-  Result<int64_t> SystemCall(int64_t number, const std::array<uint64_t, 6>& arguments);
+  // where it failed). No other thread moves meanwhile, and no signal is delivered. `tid` is one of
+  // SystemCallers(); 0 is the first. kUnsupported if there is none.
+  Result<int64_t> SystemCall(int64_t number, const std::array<uint64_t, 6>& arguments,
+                             uint32_t tid = 0);
+  // Threads of the process that can be had make one: those that did not stop at a signal.
+  [[nodiscard]] std::vector<uint32_t> SystemCallers() const;
 
-  // The seccomp filters of each thread that has any. Errors are those of os::ReadSeccompFilters.
+  // The seccomp filters of each thread that has any, or of one. Errors are those of
+  // os::ReadSeccompFilters.
   Result<std::vector<std::vector<SeccompFilter>>> ReadSeccompFilters();
+  Result<std::vector<SeccompFilter>> ReadSeccompFilters(uint32_t tid);
 
   // Lets all threads go on. An error tells of the first that could not be let go by us: the kernel
   // does it, a moment later. Nothing else may be called afterwards.
@@ -98,6 +103,7 @@ class StoppedProcess {
   void FindMemorySharers();
   Status AwaitAll(std::chrono::steady_clock::time_point deadline);
   [[nodiscard]] bool AwaitsVfork(const TracedThread& thread) const;
+  [[nodiscard]] bool CanCall(const TracedThread& thread) const;
   Status Describe();
   Result<SystemCallPlace> FindSystemCall();
 
