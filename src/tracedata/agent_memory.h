@@ -22,7 +22,7 @@
 namespace stackreel::tracedata {
 
 inline constexpr uint64_t kAgentMagic = 0x31746e6761727473;  // "stragnt1"
-inline constexpr uint32_t kAgentVersion = 13;
+inline constexpr uint32_t kAgentVersion = 14;
 
 inline constexpr uint64_t kAgentCodeSize = 64 << 10;
 
@@ -99,6 +99,14 @@ struct DirectoryEntry {
 };
 static_assert(sizeof(DirectoryEntry) == 16);
 
+// What the program's filter of system calls (seccomp) leaves to the agent: a call that it does not
+// allow would end the program.
+enum class OwnCalls : uint32_t {
+  kAny = 0,
+  kFew = 1,   // gettid and clock_gettime, where nothing else tells thread and time
+  kNone = 2,  // seccomp's strict mode
+};
+
 // How a thread that finds no free chunk goes on.
 enum class OnFull : uint32_t { kBlock = 0, kDrop = 1 };
 
@@ -163,8 +171,11 @@ struct AgentControl {
   uint64_t program_trap_restorer = 0;  // to the program_trap_… above
   // 1: the program is about to block SIGTRAP, or to set a handler for it.
   std::atomic<uint32_t> traps_unsafe = 0;
-  uint32_t reserved_word = 0;
-  uint64_t reserved[18] = {};
+  // Rises only: the agent sets it before the program limits its system calls, and so does the
+  // tracer where it finds that it has.
+  std::atomic<OwnCalls> own_calls = OwnCalls::kAny;
+  std::atomic<uint64_t> last_ticks = 0;  // of kernel_clock; time stands still under kNone
+  uint64_t reserved[17] = {};
 };
 inline constexpr uint64_t kControlSize = 4096;
 // What a system call that the tracer has a held process make points to.
@@ -231,7 +242,9 @@ struct PoolHeader {
   std::atomic<uint32_t> asked = 0;
   std::atomic<uint32_t> seen = 0;
   std::atomic<uint32_t> answered = 0;  // a futex, shared
-  uint32_t reserved[20] = {};
+  // 1: a thread that may not make system calls has not woken the tracer, nor will others.
+  std::atomic<uint32_t> unwoken = 0;
+  uint32_t reserved[19] = {};
   // Every lost call, whether a kLost tells of it or not: what outlives the process. Threads share
   // the rows out between them, so that they do not wait for each other's cache line.
   struct alignas(64) Losses {

@@ -44,13 +44,17 @@ void TraceSession::AnswerProgram() {
   if (follower != nullptr) FollowExec(*follower);
 }
 
-// The program is about to block the signal of traps, or to take it for itself: before it goes on
-// there are none.
+// The program is about to block the signal of traps, to take it for itself, or to limit what may be
+// called behind their handler: before it goes on there are none.
 void TraceSession::WatchTrapSignal() {
   const Avma at = agent_->place().control() + offsetof(AgentControl, traps_unsafe);
   const auto unsafe = options_.traps ? target_->ReadObject<uint32_t>(at) : Result<uint32_t>(0);
   if (!unsafe || *unsafe == 0) return;
-  (void)functions_->GiveUpTraps("the program blocks the signal of traps, or handles it");
+  const auto limit = target_->ReadObject<tracedata::OwnCalls>(agent_->place().control() +
+                                                              offsetof(AgentControl, own_calls));
+  const bool is_limited = limit && *limit != tracedata::OwnCalls::kAny;
+  (void)functions_->GiveUpTraps(std::string(
+      is_limited ? kCallsLimited : "the program blocks the signal of traps, or handles it"));
   (void)target_->WriteObject<uint32_t>(at, 0);
 }
 
@@ -120,7 +124,6 @@ Status TraceSession::OpenExecuted(const os::HeldEntry& held) {
   const auto was = std::exchange(target_, std::move(target));
   MakeFunctions();
   auto agent = std::exchange(agent_, nullptr);
-  agent_reads_no_texts_ = false;
   Status begun = functions_->Check(patterns, /*each_must_match=*/false);
   if (begun) begun = Install();
   if (begun) begun = agent_->pool().Fill();

@@ -28,7 +28,8 @@ using tracedata::LossReason;
 // How long a look at the chunks may wait, where nobody says that one is full: long enough to cost
 // nothing, short enough for Ctrl-C.
 constexpr int kPauseMs = 50;
-// The same where chunks are few because forked children own them: somebody may wait for one.
+// The same where chunks are few because forked children own them, and somebody may wait for one;
+// and where threads may not wake us.
 constexpr int kShortPauseMs = 5;
 // How much longer than a look at which processes there are, it is to the next.
 constexpr int kListShare = 4;
@@ -127,7 +128,8 @@ void ChunkCollector::Work() {
       const std::scoped_lock lock(mutex_);
       if (status_) status_ = std::move(taken);
     }
-    if (!any) pool_.AwaitFull(is_short ? kShortPauseMs : kPauseMs, asked);
+    const bool is_unwoken = pool_.header().unwoken != 0;
+    if (!any) pool_.AwaitFull(is_short || is_unwoken ? kShortPauseMs : kPauseMs, asked);
   }
 }
 

@@ -35,7 +35,12 @@ uint32_t* FutexWord(std::atomic<T>& word) {
   return reinterpret_cast<uint32_t*>(&word);
 }
 
-bool IsAlive(uint32_t pid) { return pid != 0 && kill(static_cast<pid_t>(pid), 0) == 0; }
+// One that has ended, and that nobody has waited for, is not.
+bool IsAlive(uint32_t pid) {
+  if (pid == 0 || kill(static_cast<pid_t>(pid), 0) != 0) return false;
+  const auto status = os::ReadTextFile(fmt::format("/proc/{}/status", pid));
+  return !status || !os::StatusValue(*status, "State").starts_with('Z');
+}
 
 Error NoThreadPointer(uint32_t pid, uint32_t tid, bool is_null) {
   Error error(ErrorKind::kUnsupported,
@@ -294,6 +299,7 @@ Result<std::unique_ptr<InstalledAgent>> InstalledAgent::Install(Target& target,
   control.on_full = options.on_full;
   control.answers = 1;
   control.follow = options.follow ? 1 : 0;
+  control.own_calls = options.own_calls;
   control.await_libraries = options.await_libraries ? 1 : 0;
   control.pool = place.pool().value;
   control.directory = place.directory().value;

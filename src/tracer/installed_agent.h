@@ -68,6 +68,7 @@ class InstalledAgent {
     bool await_libraries = true;
     // Whether AgentControl::executing_tid is told.
     bool follow = false;
+    tracedata::OwnCalls own_calls = tracedata::OwnCalls::kAny;
   };
   // Puts the agent into a target that is held. An agent that was left there by a tracer that has
   // detached is used again. Refused: threads whose fs:0 is not their thread pointer (Go, a static

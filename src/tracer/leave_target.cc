@@ -113,6 +113,23 @@ Result<HeldThreads> LookAtThreads(Target& target, const AgentPlace& agent,
   return held;
 }
 
+// By the filters of a process that is held.
+bool IsForbidden(const Error& error) {
+  return error.kind == ErrorKind::kUnsupported || error.kind == ErrorKind::kPermission;
+}
+
+Status ClearByHand(Target& target, const AgentPlace& agent) {
+  TRY_ASSIGN(const auto used,
+             target.ReadObject<uint32_t>(agent.control() + offsetof(AgentControl, slots_used)));
+  const std::vector<uint8_t> zeros(
+      std::max<uint64_t>(tracedata::kDirectorySize, sizeof(ThreadSlot)));
+  TRY(target.Write(agent.directory(), {zeros.data(), tracedata::kDirectorySize}));
+  for (uint32_t i = 0; i < std::min(used, tracedata::kThreadSlots); ++i) {
+    TRY(target.Write(agent.slot(i), {zeros.data(), sizeof(ThreadSlot)}));
+  }
+  return {};
+}
+
 }  // namespace
 
 bool RecordsCalls(const patch::Site& site) {
@@ -169,12 +186,19 @@ Result<LeaveOutcome> PutReturnAddressesBack(Target& target, const AgentPlace& ag
 }
 
 Status MarkLeft(Target& target, const AgentPlace& agent) {
-  TRY(RestoreTrapHandler(target, agent));
-  // Behind this nobody finds a slot, or open calls.
-  TRY(target.SystemCall(
-      "madvise", SYS_madvise,
-      {agent.directory().value, tracedata::kPrivateSize - tracedata::kControlSize, MADV_DONTNEED}));
+  // Where the program's filters forbid it, the handler stays: it hands on what comes to it.
+  if (const Status restored = RestoreTrapHandler(target, agent); !restored) {
+    if (!IsForbidden(restored.error())) return restored;
+  }
   const Avma control = agent.control();
+  // Behind this nobody finds a slot, or open calls.
+  const auto cleared = target.SystemCall(
+      "madvise", SYS_madvise,
+      {agent.directory().value, tracedata::kPrivateSize - tracedata::kControlSize, MADV_DONTNEED});
+  if (!cleared) {
+    if (!IsForbidden(cleared.error())) return Fail(cleared.error());
+    TRY(ClearByHand(target, agent));
+  }
   TRY(target.WriteObject<uint32_t>(control + offsetof(AgentControl, fork_mark_set), 0));
   TRY(target.WriteObject<uint32_t>(control + offsetof(AgentControl, slots_used), 0));
   TRY(target.WriteObject<uint64_t>(control + offsetof(AgentControl, journal_size), 0));

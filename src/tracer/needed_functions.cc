@@ -48,8 +48,6 @@ constexpr std::array kModulesOfNeeded = std::to_array<std::string_view>(
     {"libgcc_s", "libc", "libstdc++", "libunwind", "libc++abi", "libpthread"});
 
 bool IsNeeded(StubKind stub, NeededFor what) {
-  if (stub == StubKind::kBeforePrctl) return what.texts;
-  if (stub == StubKind::kBeforeSyscall) return what.texts || what.traps;
   if (stub == StubKind::kBeforeSigaction || stub == StubKind::kBeforeSigmask) return what.traps;
   return true;
 }

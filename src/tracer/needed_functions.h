@@ -18,7 +18,6 @@ inline constexpr size_t kMostNeeded = 23;
 
 // What is done that only some traces do.
 struct NeededFor {
-  bool texts = false;  // system calls read texts
   bool traps = false;
 };
 

@@ -33,18 +33,17 @@ TEST(NeededFunctions, EachHasItsStub) {
 }
 
 TEST(NeededFunctions, SomeAreOnlyForSomeTraces) {
-  constexpr NeededFor kTexts{.texts = true};
   constexpr NeededFor kTraps{.traps = true};
-  EXPECT_EQ(StubNeededAt(Function("prctl")), std::nullopt);
-  EXPECT_EQ(StubNeededAt(Function("prctl"), kTraps), std::nullopt);
-  EXPECT_EQ(StubNeededAt(Function("prctl"), kTexts), StubKind::kBeforePrctl);
-  EXPECT_EQ(StubNeededAt(Function("syscall")), std::nullopt);
-  EXPECT_EQ(StubNeededAt(Function("syscall"), kTexts), StubKind::kBeforeSyscall);
-  EXPECT_EQ(StubNeededAt(Function("syscall"), kTraps), StubKind::kBeforeSyscall);
-  EXPECT_EQ(StubNeededAt(Function("sigaction"), kTexts), std::nullopt);
+  EXPECT_EQ(StubNeededAt(Function("sigaction")), std::nullopt);
   EXPECT_EQ(StubNeededAt(Function("__sigaction", {"sigaction"}), kTraps),
             StubKind::kBeforeSigaction);
+  EXPECT_EQ(StubNeededAt(Function("pthread_sigmask")), std::nullopt);
   EXPECT_EQ(StubNeededAt(Function("pthread_sigmask"), kTraps), StubKind::kBeforeSigmask);
+}
+
+TEST(NeededFunctions, WhatMayLimitTheAgentsOwnSystemCallsAlwaysIs) {
+  EXPECT_EQ(StubNeededAt(Function("prctl")), StubKind::kBeforePrctl);
+  EXPECT_EQ(StubNeededAt(Function("syscall")), StubKind::kBeforeSyscall);
 }
 
 TEST(NeededFunctions, EveryNameCounts) {

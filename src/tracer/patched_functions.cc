@@ -62,8 +62,9 @@ PatchedFunctions::PatchedFunctions(Target& target, FactSink facts, FunctionNumbe
       numbers_(numbers),
       executor_(executor),
       use_traps_(use_traps) {
-  const std::string features = StatusLine(target.pid(), "x86_Thread_features");
-  plan_options_.has_shadow_stack = features.contains("shstk");
+  const auto status = os::ReadTextFile(fmt::format("/proc/{}/status", target.pid()));
+  plan_options_.has_shadow_stack =
+      status && os::StatusValue(*status, "x86_Thread_features").contains("shstk");
 }
 
 void PatchedFunctions::UseAgent(const AgentPlace& agent, bool always_needed) {
@@ -187,7 +188,7 @@ Status PatchedFunctions::AddNeeded(Wishes& wishes) {
     module.has_needed_planned = true;
     if (!MayHaveNeeded(module) || !ReadCode(module, target_.pid(), executor_)) continue;
     for (const ModuleFunction& function : module.code->functions()) {
-      const auto kind = StubNeededAt(function, {.texts = values_ != nullptr, .traps = use_traps_});
+      const auto kind = StubNeededAt(function, {.traps = use_traps_});
       if (!kind) continue;
       TRY_ASSIGN(Function * known, Register(m, function));
       known->is_needed = true;

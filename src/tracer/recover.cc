@@ -28,11 +28,6 @@ Status RecoverOnce(Target& target, const AgentPlace& agent, const std::vector<pa
                    TargetProcess& process, patch::SiteSet& set, UntoldCalls& open,
                    RecoverOutcome& outcome) {
   TRY_ASSIGN(const Holding held, Holding::Of(target));
-  // The journal is to hold all of them still, should this process die as well.
-  std::vector<const patch::Site*> all;
-  all.reserve(set.size());
-  for (size_t i = 0; i < set.size(); ++i) all.push_back(&set.site(i));
-  TRY(process.process().journal->Keep(all));
   const auto unpatch = [&](bool recording) -> Status {
     std::vector<size_t> which;
     for (size_t i = 0; i < set.size(); ++i) {
@@ -52,6 +47,15 @@ Status RecoverOnce(Target& target, const AgentPlace& agent, const std::vector<pa
   return outcome.left ? MarkLeft(target, agent) : Status();
 }
 
+// Threads that wait for a free chunk would do so for a second: nobody makes one free any more.
+Status EndWaits(Target& target, const AgentPlace& agent) {
+  TRY(target.WriteObject(agent.control() + offsetof(tracedata::AgentControl, on_full),
+                         tracedata::OnFull::kDrop));
+  const Avma freed = agent.pool() + offsetof(tracedata::PoolHeader, freed);
+  TRY_ASSIGN(const auto count, target.ReadObject<uint32_t>(freed));
+  return target.WriteObject(freed, count + 1);
+}
+
 }  // namespace
 
 Result<RecoverOutcome> Recover(Target& target, const AgentPlace& agent, UntoldCalls& open) {
@@ -59,6 +63,12 @@ Result<RecoverOutcome> Recover(Target& target, const AgentPlace& agent, UntoldCa
   patch::SiteSet set;
   for (const patch::Site& site : sites) (void)set.Add(site, patch::SiteState::kStuck);
   TargetProcess process(target, agent);
+  // Should this process die as well, all of them are in the journal still.
+  std::vector<const patch::Site*> all;
+  all.reserve(set.size());
+  for (size_t i = 0; i < set.size(); ++i) all.push_back(&set.site(i));
+  process.journal().Adopt(all);
+  TRY(EndWaits(target, agent));
   RecoverOutcome outcome;
   outcome.sites = sites.size();
   for (int i = 0; i < kRecoverTries; ++i) {

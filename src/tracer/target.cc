@@ -25,21 +25,6 @@ Error Gone(uint32_t pid) {
       .WithCure("see which there are: ps -e, or pgrep -l NAME");
 }
 
-// The kernel's own way to say that a program may only read, write and exit.
-Status RefuseStrictSeccomp(uint32_t pid) {
-  for (const uint32_t tid : os::ListThreads(pid)) {
-    const auto text = os::ReadTextFile(fmt::format("/proc/{}/task/{}/status", pid, tid));
-    if (text && text->contains("\nSeccomp:\t1\n")) {
-      return Fail(Error(ErrorKind::kUnsupported,
-                        fmt::format("thread {} of process {} is under strict seccomp: the kernel "
-                                    "would kill it at the first system call made for tracing",
-                                    tid, pid))
-                      .WithCure("trace it before it calls prctl(PR_SET_SECCOMP), or without that"));
-    }
-  }
-  return {};
-}
-
 Status RefuseOtherMachine(uint32_t pid) {
   const std::string path = fmt::format("/proc/{}/exe", pid);
   const os::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -77,18 +62,6 @@ Status RefuseOtherMachine(uint32_t pid) {
 
 }  // namespace
 
-std::string StatusLine(uint32_t pid, std::string_view key) {
-  const auto text = os::ReadTextFile(fmt::format("/proc/{}/status", pid));
-  if (!text) return "";
-  const std::string needle = fmt::format("\n{}:", key);
-  const size_t at = text->find(needle);
-  if (at == std::string::npos) return "";
-  const size_t end = std::min(text->find('\n', at + 1), text->size());
-  std::string value = text->substr(at + needle.size(), end - at - needle.size());
-  value.erase(0, std::min(value.find_first_not_of(" \t"), value.size()));
-  return value;
-}
-
 std::vector<patch::AddressRange> RangesOf(const std::vector<os::ProcMapping>& maps) {
   std::vector<patch::AddressRange> ranges;
   ranges.reserve(maps.size());
@@ -104,7 +77,6 @@ Result<std::unique_ptr<Target>> Target::Open(uint32_t pid) {
   }
   if (os::ListThreads(pid).empty()) return Fail(Gone(pid));
   TRY(RefuseOtherMachine(pid));
-  TRY(RefuseStrictSeccomp(pid));
   const std::string path = fmt::format("/proc/{}/mem", pid);
   os::Fd memory(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!memory.valid()) {
@@ -172,6 +144,7 @@ Status Target::Hold() {
     }
     held_ = std::move(*held);
     ++holds_;
+    filters_.Forget();
   }
   ++holders_;
   return {};
@@ -190,7 +163,8 @@ Status Target::LetGo() {
 
 Result<uint64_t> Target::SystemCall(const char* name, int64_t number,
                                     const std::array<uint64_t, 6>& arguments) {
-  TRY_ASSIGN(const int64_t result, held_->SystemCall(number, arguments));
+  TRY_ASSIGN(const uint32_t tid, filters_.ThreadFor(*held_, {name, number, arguments}));
+  TRY_ASSIGN(const int64_t result, held_->SystemCall(number, arguments, tid));
   constexpr int64_t kMaxErrno = 4095;
   if (result >= 0 || result < -kMaxErrno) return static_cast<uint64_t>(result);
   return Fail(os::ErrnoError(static_cast<int>(-result),

@@ -22,13 +22,14 @@
 #include "os/stopped_process.h"
 #include "os/urgent_section.h"
 #include "patch/room.h"
+#include "tracer/harmful_filters.h"
 
 namespace stackreel::tracer {
 
 class Target {
  public:
   // Refuses what cannot be traced at all, with cause and cure: a process that is gone, of somebody
-  // else, of 32 bits, or under strict seccomp. Whether threads can be held shows when they are.
+  // else, or of 32 bits. Whether threads can be held shows when they are.
   static Result<std::unique_ptr<Target>> Open(uint32_t pid);
 
   [[nodiscard]] uint32_t pid() const { return pid_; }
@@ -58,9 +59,11 @@ class Target {
   [[nodiscard]] bool held() const { return held_ != nullptr; }
   // Only while held.
   [[nodiscard]] os::StoppedProcess& threads() { return *held_; }
-  // A system call that must not fail, made by one of its threads.
+  // A system call that must not fail, made by one of its threads. Refused, as by HarmfulFilters, if
+  // it might be fatal to each of them.
   Result<uint64_t> SystemCall(const char* name, int64_t number,
                               const std::array<uint64_t, 6>& arguments);
+  [[nodiscard]] HarmfulFilters& filters() { return filters_; }
   // How long the threads were held at most, from when the first was asked to stop to when the last
   // was let go, and how often.
   [[nodiscard]] std::chrono::microseconds longest_hold() const { return longest_hold_; }
@@ -68,10 +71,11 @@ class Target {
   [[nodiscard]] uint32_t holds() const { return holds_; }
 
  private:
-  Target(uint32_t pid, os::Fd memory) : pid_(pid), memory_(std::move(memory)) {}
+  Target(uint32_t pid, os::Fd memory) : pid_(pid), memory_(std::move(memory)), filters_(pid) {}
 
   uint32_t pid_;
   os::Fd memory_;
+  HarmfulFilters filters_;
   std::unique_ptr<os::StoppedProcess> held_;
   std::optional<os::UrgentSection> urgent_;  // while it is held
   int holders_ = 0;
@@ -104,9 +108,6 @@ class Holding {
   explicit Holding(Target& target) : target_(&target) {}
   Target* target_;
 };
-
-// What /proc/PID/status has behind "KEY:"; empty if there is no such line.
-std::string StatusLine(uint32_t pid, std::string_view key);
 
 using os::OwnIds;
 

@@ -128,6 +128,11 @@ Status TargetJournal::Reserve(size_t sites) {
   return buffers_[1 - next_].size == 0 ? Grow(buffers_[1 - next_], size) : Status();
 }
 
+void TargetJournal::Adopt(std::span<const patch::Site* const> sites) {
+  for (const patch::Site* site : sites) sites_.emplace(site->begin(), *site);
+  kept_ = true;
+}
+
 Status TargetJournal::Keep(std::span<const patch::Site* const> sites) {
   bool any_new = !kept_;
   kept_ = false;

@@ -78,6 +78,8 @@ class TargetJournal : public patch::Journal {
  public:
   TargetJournal(Target& target, const AgentPlace& agent) : target_(target), agent_(agent) {}
   Status Keep(std::span<const patch::Site* const> sites) override;
+  // These stand there already, and are all.
+  void Adopt(std::span<const patch::Site* const> sites);
   // Takes the memory for so many more sites now: so that it is done while the target is held
   // anyway.
   Status Reserve(size_t sites);

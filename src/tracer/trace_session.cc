@@ -14,7 +14,6 @@
 #include "os/proc.h"
 #include "tracedata/loss_reason.h"
 #include "tracer/forked_children.h"
-#include "tracer/harmful_filters.h"
 #include "tracer/trace_clock.h"
 
 namespace stackreel::tracer {
@@ -23,6 +22,7 @@ namespace {
 
 using std::chrono::steady_clock;
 using tracedata::AgentControl;
+using tracedata::OwnCalls;
 using namespace std::chrono_literals;
 
 // How long threads in the agent are waited for when a program is left, and how long it runs between
@@ -99,6 +99,7 @@ Status TraceSession::Open() {
     TRY_ASSIGN(entry_, os::StartToEntry(*child_));
   }
   TRY_ASSIGN(target_, Target::Open(child_ != nullptr ? child_->pid() : options_.pid));
+  TRY(target_->filters().RefuseStrict());
   const auto pid = static_cast<pid_t>(target_->pid());
   pidfd_ = os::Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   // A command does not run before all is patched.
@@ -137,12 +138,16 @@ Status TraceSession::Install() {
           });
       // That it has none in the end is said by what needs it.
       if (!is_early || entry_ || i == kStartTries) {
-        TRY(RefuseHarmfulFilters(*target_, options_.force));
+        if (options_.force) target_->filters().TrustUnseen();
+        TRY_ASSIGN(const auto own_calls, target_->filters().LeftToAgent(target_->threads()));
         TRY_ASSIGN(agent_,
                    InstalledAgent::Install(*target_, {.chunks = options_.chunks,
                                                       .on_full = options_.on_full,
                                                       .await_libraries = options_.await_libraries,
-                                                      .follow = options_.follow}));
+                                                      .follow = options_.follow,
+                                                      .own_calls = own_calls}));
+        seccomp_ = ReadSeccompStatus(target_->pid(), target_->pid());
+        if (seccomp_.mode != SeccompStatus::Mode::kNone) TRY(ReadNoTexts());
         functions_->UseAgent(agent_->place(), /*always_needed=*/options_.follow);
         return functions_->Reserve();
       }
@@ -260,18 +265,37 @@ void TraceSession::NoteUntold() {
       after + std::max<steady_clock::duration>(kBetweenLooks, kLookShare * (after - before));
 }
 
-// Where a filter looks at system calls, one that reads a text might end the program. What it says
-// of that one is not to be learnt.
+// Where a filter looks at system calls, one that reads a text might end the program.
+Status TraceSession::ReadNoTexts() {
+  return target_->WriteObject<uint32_t>(
+      agent_->place().control() + offsetof(AgentControl, no_text_reads), 1);
+}
+
+// What the program has set up by a system call of its own, not the C library's, the agent has not
+// seen coming.
 void TraceSession::WatchSeccomp() {
-  if (values_ == nullptr || !values_->reads_texts() || agent_reads_no_texts_) return;
-  // The agent has seen it coming, or it was there before.
-  const Avma at = agent_->place().control() + offsetof(AgentControl, no_text_reads);
-  const auto known = target_->ReadObject<uint32_t>(at);
-  const bool seen = known && *known != 0;
-  if (!seen && StatusLine(target_->pid(), "Seccomp") != "2") return;
-  summary_.texts_unread = true;
-  agent_reads_no_texts_ = true;
-  if (!seen) (void)target_->WriteObject(at, uint32_t{1});
+  const SeccompStatus now = ReadSeccompStatus(target_->pid(), target_->pid());
+  if (now != seccomp_ && now.mode != SeccompStatus::Mode::kNone && LimitOwnCalls(now)) {
+    seccomp_ = now;
+  }
+  if (values_ == nullptr || !values_->reads_texts() || summary_.texts_unread) return;
+  const auto no_texts = target_->ReadObject<uint32_t>(agent_->place().control() +
+                                                      offsetof(AgentControl, no_text_reads));
+  summary_.texts_unread = no_texts && *no_texts != 0;
+}
+
+Status TraceSession::LimitOwnCalls(const SeccompStatus& status) {
+  const bool is_strict = status.mode == SeccompStatus::Mode::kStrict;
+  const OwnCalls limit = is_strict ? OwnCalls::kNone : OwnCalls::kFew;
+  const Avma at = agent_->place().control() + offsetof(AgentControl, own_calls);
+  // The agent sets it, too, and it only rises.
+  const auto known = target_->ReadObject<OwnCalls>(at);
+  if (known && *known >= limit) return {};
+  TRY_ASSIGN(const Holding held, Holding::Of(*target_));
+  TRY_ASSIGN(const OwnCalls left, target_->ReadObject<OwnCalls>(at));
+  if (left < limit) TRY(target_->WriteObject(at, limit));
+  TRY(ReadNoTexts());
+  return functions_->GiveUpTraps(std::string(kCallsLimited));
 }
 
 // Each try stops all threads, and time-outs of some begin anew. So the next comes when as much time

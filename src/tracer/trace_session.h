@@ -97,6 +97,9 @@ struct TraceSummary {
 // Hears what is worth telling while it goes on.
 using Notice = std::function<void(const std::string&)>;
 
+// Why no site is a trap any more.
+inline constexpr std::string_view kCallsLimited = "the program filters its system calls";
+
 class TraceSession {
  public:
   // Starts or attaches, and patches. When it fails, nothing is left in a process that was attached
@@ -158,6 +161,8 @@ class TraceSession {
   void MakeFunctions();
   void AnswerProgram();
   void WatchSeccomp();
+  Status LimitOwnCalls(const SeccompStatus& status);
+  Status ReadNoTexts();
   void WatchTrapSignal();
   void RetryDeferred();
   Status Install();
@@ -198,7 +203,7 @@ class TraceSession {
   // The process is held while all is prepared: else it might be another program before that is
   // done.
   bool hold_throughout_ = false;
-  bool agent_reads_no_texts_ = false;  // it was told not to
+  SeccompStatus seccomp_;  // as it was when last looked at
   bool anything_patched_ = false;
   std::set<std::string> matched_;  // patterns, in programs that were executed since
   bool given_up_ = false;          // the process has executed a program that could not be followed

@@ -33,8 +33,18 @@ extern "C" std::atomic<uint32_t> agent_fork_mark;
 #pragma GCC visibility pop
 
 inline PoolHeader& Pool() { return *reinterpret_cast<PoolHeader*>(agent_control.pool); }
+
+// Whether a system call that the program's filter might be fatal at may be made.
+inline bool MayCall() {
+  return agent_control.own_calls.load(std::memory_order_acquire) == tracedata::OwnCalls::kAny;
+}
+// Or not even gettid and clock_gettime.
+inline bool MayCallNothing() {
+  return agent_control.own_calls.load(std::memory_order_acquire) == tracedata::OwnCalls::kNone;
+}
+uint64_t KernelTicks();  // waiting.cc
 inline uint64_t Ticks() {
-  return agent_control.kernel_clock == 0 ? __builtin_ia32_rdtsc() : Nanoseconds();
+  return agent_control.kernel_clock == 0 ? __builtin_ia32_rdtsc() : KernelTicks();
 }
 // The word of a stack.
 inline volatile uint64_t& WordAt(uint64_t place) {
@@ -82,6 +92,28 @@ inline void Release(ThreadSlot& slot) { __atomic_store_n(&slot.busy, 0, __ATOMIC
 void FinishEnded();
 // Whether this thread runs on its alternate signal stack, and `place` is not there.
 bool OnOtherSignalStack(uint64_t place);
+
+// The calling thread's id; 0 where it cannot be known.
+uint32_t OwnTid();
+
+// waiting.cc: by futex(2) and sched_yield(2), where the program's filter leaves them to us; else
+// the thread runs meanwhile.
+
+// Wakes the tracer, or lets it know that it is not woken.
+void WakeTracer();
+// Until the word is not `seen` any more, or a moment has passed: 100 ms at most.
+void Await(std::atomic<uint32_t>& word, uint32_t seen);
+// Lets others run, for a moment.
+void Yield();
+// How long somebody has waited, since it was asked first.
+class WaitingTime {
+ public:
+  bool IsOver(uint64_t nanoseconds);
+
+ private:
+  uint64_t since_ = 0;        // nanoseconds, where the kernel may be asked
+  uint64_t since_ticks_ = 0;  // 0: not yet
+};
 
 // chunks.cc: events. The slot is the caller's.
 
@@ -146,7 +178,8 @@ bool ParkBelow(ThreadSlot& slot, uint64_t place, uint64_t now);
 
 // Hijacks again what an unwinder had restored and is still there for a call at `place`.
 void HijackAgain(ThreadSlot& slot, uint64_t place, uint64_t now);
-// Whether a word can be read there; remembers the last page that could.
+// Whether a word can be read there; remembers the last page that could. Where the kernel may not be
+// asked, only what is near on the stack in use is known to be.
 class ReadablePages {
  public:
   bool Contains(uint64_t place);

@@ -1,6 +1,7 @@
 // What the tracer is to see to before the program goes on: libraries that were loaded, open calls
 // of a program that ends, and what it sets up that tracing could be fatal under.
 #include <linux/prctl.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 
 #include "agent/inside/agent.h"
@@ -9,9 +10,10 @@
 namespace stackreel::agent {
 namespace {
 
+using tracedata::OwnCalls;
 using tracedata::Setter;
 
-constexpr uint64_t kOneWait = 100'000'000;            // nanoseconds
+// Nanoseconds.
 constexpr uint64_t kPatience = 1'000'000'000;         // with a tracer that takes no notice
 constexpr uint64_t kPatienceAtWork = 10'000'000'000;  // with one that has
 
@@ -47,34 +49,32 @@ uint32_t Ask() {
   PoolHeader& pool = Pool();
   const uint32_t request = pool.asked.fetch_add(1) + 1;
   pool.filled.fetch_add(1);
-  if (pool.tracer_waits.load() != 0) {
-    SystemCall(__NR_futex, AddressOf(&pool.filled), kFutexWake, 1);
-  }
+  WakeTracer();
   return request;
 }
 
 void AwaitAnswer(uint32_t request) {
   PoolHeader& pool = Pool();
   auto& unanswered_at = agent_control.unanswered_at;
-  const uint64_t since = Nanoseconds();
+  WaitingTime waiting;
   while (true) {
     const uint32_t answered = pool.answered.load(std::memory_order_acquire);
     if (IsReached(pool.answered, request)) return;
     if (agent_control.answers.load() == 0 || unanswered_at.load() == answered + 1) return;
     const bool is_seen = IsReached(pool.seen, request);
-    if (Nanoseconds() - since > (is_seen ? kPatienceAtWork : kPatience)) {
+    if (waiting.IsOver(is_seen ? kPatienceAtWork : kPatience)) {
       unanswered_at.store(answered + 1);
       return;
     }
-    const __kernel_timespec timeout = {0, static_cast<long long>(kOneWait)};
-    SystemCall(__NR_futex, AddressOf(&pool.answered), kFutexWait, answered, AddressOf(&timeout));
+    Await(pool.answered, answered);
   }
 }
 
-// A child's libraries and calls are its own, and nobody looks at them.
+// A child's libraries and calls are its own, and nobody looks at them. (Where the kernel may not be
+// asked, a child of vfork, whose memory is its parent's, waits for an answer of no use to it.)
 bool IsLookedAt() {
   return agent_control.tracer_pid != 0 && agent_control.answers.load() != 0 &&
-         agent_control.fork_generation == 0 && Getpid() == agent_control.pid;
+         agent_control.fork_generation == 0 && (!MayCall() || Getpid() == agent_control.pid);
 }
 
 // This thread's open calls. (A child of vfork tells of its parent's, which does no harm.)
@@ -89,6 +89,7 @@ struct Setting {
   uint64_t call = 0;
   uint64_t first = 0;
   uint64_t second = 0;
+  uint64_t third = 0;
   uint64_t mask_offset = 0;  // where a struct sigaction has its mask
 };
 
@@ -99,11 +100,15 @@ constexpr uint64_t kKernelMaskOffset = 24;
 Setting SettingOf(Setter setter, const SavedRegisters& registers) {
   switch (setter) {
     case Setter::kPrctl:
-      return {.call = __NR_prctl, .first = registers.rdi, .second = registers.rsi};
+      return {.call = __NR_prctl,
+              .first = registers.rdi,
+              .second = registers.rsi,
+              .third = registers.rdx};
     case Setter::kSyscall:
       return {.call = registers.rdi,
               .first = registers.rsi,
               .second = registers.rdx,
+              .third = registers.rcx,
               .mask_offset = kKernelMaskOffset};
     case Setter::kSigaction:
       return {.call = __NR_rt_sigaction,
@@ -116,9 +121,17 @@ Setting SettingOf(Setter setter, const SavedRegisters& registers) {
   return {};
 }
 
-bool InstallsFilter(const Setting& setting) {
-  return setting.call == __NR_seccomp ||
-         (setting.call == __NR_prctl && setting.first == PR_SET_SECCOMP);
+// What is left to the agent when this has been done. Without a filter only whether there could be
+// one is asked.
+OwnCalls CallsLeftBy(const Setting& setting) {
+  const bool by_prctl = setting.call == __NR_prctl && setting.first == PR_SET_SECCOMP;
+  if (!by_prctl && setting.call != __NR_seccomp) return OwnCalls::kAny;
+  const bool is_strict =
+      by_prctl ? setting.second == SECCOMP_MODE_STRICT : setting.first == SECCOMP_SET_MODE_STRICT;
+  if (is_strict) return OwnCalls::kNone;
+  const bool is_filter =
+      by_prctl ? setting.second == SECCOMP_MODE_FILTER : setting.first == SECCOMP_SET_MODE_FILTER;
+  return is_filter && setting.third != 0 ? OwnCalls::kFew : OwnCalls::kAny;
 }
 
 // Whether the signal of traps is in the set there. What cannot be read the kernel will not take.
@@ -135,6 +148,20 @@ bool EndsTraps(const Setting& setting) {
   }
   return setting.call == __NR_rt_sigprocmask && setting.first != SIG_UNBLOCK &&
          HasTrapSignal(setting.second);
+}
+
+// The program is about to leave the agent no more than this. What takes system calls is done now:
+// a slot is taken, and the tracer woken. A filter might be fatal at the return of a trap's handler,
+// too.
+void LimitTo(OwnCalls left) {
+  (void)FindOrTakeSlot();  // a child notes that it is one
+  if (agent_control.own_calls.load() >= left) return;
+  agent_control.no_text_reads.store(1);
+  if (agent_control.trap_table.load() != 0) agent_control.traps_unsafe.store(1);
+  const bool asks = IsLookedAt();
+  const uint32_t request = asks ? Ask() : 0;
+  agent_control.own_calls.store(left);
+  if (asks) AwaitAnswer(request);
 }
 
 bool HasOtherThreads() { return agent_control.slots_used > 1; }
@@ -164,7 +191,7 @@ extern "C" void agent_program_executes(uint64_t place) {
   TellOwnCalls(place);
   const bool follow = agent_control.follow.load() != 0;
   if ((!follow && !HasOtherThreads()) || !IsLookedAt()) return;
-  if (follow) agent_control.executing_tid.store(Gettid());
+  if (follow) agent_control.executing_tid.store(OwnTid());
   AwaitAnswer(Ask());
 }
 
@@ -173,13 +200,13 @@ extern "C" void agent_program_executes(uint64_t place) {
 extern "C" void agent_program_sets(Setter setter, const SavedRegisters& registers) {
   if (agent_control.recording.load(std::memory_order_relaxed) == 0) return;
   const Setting setting = SettingOf(setter, registers);
-  if (InstallsFilter(setting)) {
-    if (agent_control.no_text_reads.exchange(1) != 0) return;
-  } else {
-    if (agent_control.trap_table.load(std::memory_order_relaxed) == 0) return;
-    if (!EndsTraps(setting)) return;
-    agent_control.traps_unsafe.store(1);
+  if (const OwnCalls left = CallsLeftBy(setting); left != OwnCalls::kAny) {
+    LimitTo(left);
+    return;
   }
+  if (agent_control.trap_table.load(std::memory_order_relaxed) == 0) return;
+  if (!EndsTraps(setting)) return;
+  agent_control.traps_unsafe.store(1);
   (void)FindSlot();  // a child notes that it is one
   if (IsLookedAt()) AwaitAnswer(Ask());
 }

@@ -1,6 +1,5 @@
 // What the short ways in entry.S leave over.
 #include "agent/inside/agent.h"
-#include "agent/inside/system_call.h"
 
 namespace stackreel::agent {
 namespace {
@@ -73,7 +72,7 @@ uint64_t ReturnFromElsewhere(ThreadSlot* own, uint64_t place, uint64_t return_po
     if (found.call == nullptr) {
       // It may just be on its way from one table to another.
       if (i > 2) break;
-      SystemCall(__NR_sched_yield);
+      Yield();
       continue;
     }
     const uint64_t return_address = found.call->return_address;

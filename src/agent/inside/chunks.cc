@@ -1,6 +1,5 @@
 // Events, and the chunks they go to.
 #include "agent/inside/agent.h"
-#include "agent/inside/system_call.h"
 
 namespace stackreel::agent {
 namespace {
@@ -14,8 +13,7 @@ using tracedata::kAnnounced;
 constexpr uint64_t kRoomForEntries = 8 * tracedata::kOpenCalls + 1024 + tracedata::kMaxValueBytes;
 // The most that one step of writing takes.
 constexpr uint64_t kLongestStep = 64;
-constexpr uint64_t kOneWait = 100'000'000;     // nanoseconds
-constexpr uint64_t kPatience = 1'000'000'000;  // without a chunk becoming free
+constexpr uint64_t kPatience = 1'000'000'000;  // nanoseconds without a chunk becoming free
 
 ChunkHeader& HeaderAt(uint32_t i) {
   return *reinterpret_cast<ChunkHeader*>(agent_control.pool + tracedata::ChunkHeaderOffset(i));
@@ -53,23 +51,20 @@ ChunkHeader* AwaitFree(ThreadSlot& slot, uint64_t& words) {
   uint32_t freed = pool.freed.load(std::memory_order_acquire);
   if (slot.no_chunk_at == tracedata::kNoMoreChunks) return nullptr;
   if (slot.no_chunk_at == uint64_t{freed} + 1) return nullptr;
-  uint64_t since = 0;
+  WaitingTime waiting;
   while (true) {
     if (ChunkHeader* header = TakeFree(words)) return header;
     FinishEnded();
     if (!MayWait(freed)) break;
-    const uint64_t now = Nanoseconds();
-    if (since == 0) since = now;
-    if (now - since >= kPatience) {
+    if (waiting.IsOver(kPatience)) {
       agent_control.gave_up_at.store(uint64_t{freed} + 1, std::memory_order_relaxed);
       break;
     }
-    const __kernel_timespec timeout = {0, static_cast<long long>(kOneWait)};
     pool.waiting.fetch_add(1);
-    SystemCall(__NR_futex, AddressOf(&pool.freed), kFutexWait, freed, AddressOf(&timeout));
+    Await(pool.freed, freed);
     pool.waiting.fetch_sub(1);
     const uint32_t after = pool.freed.load(std::memory_order_acquire);
-    if (after != freed) since = 0;
+    if (after != freed) waiting = {};
     freed = after;
   }
   if (slot.no_chunk_at == 0) {
@@ -145,11 +140,8 @@ void Publish(ThreadSlot& slot) {
   slot.write_limit = 0;
   slot.chunk = 0;
   header->state.store(static_cast<uint32_t>(ChunkState::kFull), std::memory_order_release);
-  PoolHeader& pool = Pool();
-  pool.filled.fetch_add(1);
-  if (pool.tracer_waits.load() != 0) {
-    SystemCall(__NR_futex, AddressOf(&pool.filled), kFutexWake, 1);
-  }
+  Pool().filled.fetch_add(1);
+  WakeTracer();
 }
 
 // Whether a step of writing fits, with that many bytes of values; a chunk that is full to its last

@@ -34,6 +34,7 @@ void ShortenChain(ThreadSlot& slot, uint32_t i) {
 
 // Whether the stack's word is neither what a live call has there nor what it had before.
 bool IsDead(const OpenCall& call) {
+  if (!MayCall()) return false;
   uint64_t word = 0;
   struct {
     uint64_t base, length;

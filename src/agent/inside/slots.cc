@@ -7,13 +7,14 @@ namespace stackreel::agent {
 namespace {
 
 struct Self {
-  uint64_t key;  // thread pointer, or what stands in for it; never 0 or kTombstone
+  uint64_t key;  // thread pointer, or what stands in for it; kTombstone: it cannot be known
   uint32_t tid;
 };
 
 Self WhoAmI() {
   const uint32_t offset = agent_control.tid_offset;
   if (offset == tracedata::kNoTidOffset) {
+    if (MayCallNothing()) return {kTombstone, 0};
     const uint32_t tid = Gettid();
     return {uint64_t{tid} << 8, tid};
   }
@@ -59,7 +60,8 @@ constexpr uint32_t kBeingMarked = 2;
 // In a forked child: its memory is a copy, but the chunks are its parent's. The one thread that
 // there is keeps its open calls; what the others had open may still be returned to by fibers.
 void BecomeChild(const Self& self) {
-  agent_control.pid = Getpid();
+  // The one thread there is has its process's number.
+  agent_control.pid = MayCall() ? Getpid() : self.tid;
   ++agent_control.fork_generation;
   agent_control.slot_lock.store(0, std::memory_order_relaxed);
   agent_control.gave_up_at.store(0, std::memory_order_relaxed);
@@ -88,29 +90,43 @@ void NoteFork(const Self& self) {
     mark.store(tracedata::kForkMarked, std::memory_order_release);
     return;
   }
-  while (mark.load(std::memory_order_acquire) != tracedata::kForkMarked)
-    SystemCall(__NR_sched_yield);
+  while (mark.load(std::memory_order_acquire) != tracedata::kForkMarked) Yield();
 }
 
-// Holds slot_lock, with all signals blocked: a handler that wanted it would wait for ever.
+// Holds slot_lock, with all signals blocked: a handler that wanted it would wait for ever. Where
+// they may not be blocked, it is not waited for long.
 class SlotLock {
  public:
-  SlotLock() {
+  SlotLock() : blocks_signals_(MayCall()) {
     const uint64_t all = ~uint64_t{0};
-    SystemCall(__NR_rt_sigprocmask, kSetSignals, AddressOf(&all), AddressOf(&before_),
-               kSignalSetSize);
-    while (agent_control.slot_lock.exchange(1, std::memory_order_acquire) != 0) {
-      SystemCall(__NR_sched_yield);
+    if (blocks_signals_) {
+      SystemCall(__NR_rt_sigprocmask, kSetSignals, AddressOf(&all), AddressOf(&before_),
+                 kSignalSetSize);
     }
+    for (int i = 0; agent_control.slot_lock.exchange(1, std::memory_order_acquire) != 0; ++i) {
+      if (!blocks_signals_ && i == kTries) return;
+      Yield();
+    }
+    held_ = true;
   }
   ~SlotLock() {
-    agent_control.slot_lock.store(0, std::memory_order_release);
-    SystemCall(__NR_rt_sigprocmask, kSetSignals, AddressOf(&before_), 0, kSignalSetSize);
+    if (held_) agent_control.slot_lock.store(0, std::memory_order_release);
+    // What was blocked must not stay so. (A filter that another thread puts on all threads in just
+    // this moment might be fatal at it.)
+    if (blocks_signals_) {
+      SystemCall(__NR_rt_sigprocmask, kSetSignals, AddressOf(&before_), 0, kSignalSetSize);
+    }
   }
   SlotLock(const SlotLock&) = delete;
   SlotLock& operator=(const SlotLock&) = delete;
 
+  [[nodiscard]] bool held() const { return held_; }
+
  private:
+  static constexpr int kTries = 1000;
+
+  bool blocks_signals_;
+  bool held_ = false;
   uint64_t before_ = 0;
 };
 
@@ -138,7 +154,8 @@ void Begin(ThreadSlot& slot, const Self& self) {
 }
 
 bool HasEnded(const ThreadSlot& slot) {
-  return slot.tid == kNoTid || SystemCall(__NR_tkill, slot.tid, 0) == kNoSuchProcess;
+  if (slot.tid == kNoTid) return true;
+  return MayCall() && SystemCall(__NR_tkill, slot.tid, 0) == kNoSuchProcess;
 }
 
 // A slot that nobody has; kThreadSlots if there is none.
@@ -159,6 +176,7 @@ uint32_t FreeSlot() {
 }
 
 ThreadSlot* SlotOf(const Self& self) {
+  if (self.key == kTombstone) return nullptr;
   const DirectoryEntry* entry = FindEntry(self.key);
   return entry && entry->tid == self.tid ? &agent_slots[entry->slot] : nullptr;
 }
@@ -169,7 +187,9 @@ constexpr uint64_t kLookAgain = uint64_t{1} << 26;
 ThreadSlot* TakeSlot(const Self& self) {
   const uint64_t none_at = agent_control.no_slot_at.load(std::memory_order_relaxed);
   if (none_at != 0 && Ticks() - none_at < kLookAgain) return nullptr;
+  if (self.key == kTombstone) return nullptr;
   const SlotLock lock;
+  if (!lock.held()) return nullptr;
   if (DirectoryEntry* entry = FindEntry(self.key)) {
     // The thread whose control block this was has ended.
     ThreadSlot& slot = agent_slots[entry->slot];
@@ -196,6 +216,8 @@ constexpr int32_t kOnStack = 1;  // SS_ONSTACK
 
 }  // namespace
 
+uint32_t OwnTid() { return WhoAmI().tid; }
+
 ThreadSlot* FindSlot() {
   const Self self = WhoAmI();
   NoteFork(self);
@@ -210,6 +232,7 @@ ThreadSlot* FindOrTakeSlot() {
 }
 
 void FinishEnded() {
+  if (!MayCall()) return;  // who has ended cannot be known
   const SlotLock lock;
   for (uint32_t i = 0; i < agent_control.slots_used; ++i) {
     ThreadSlot& slot = agent_slots[i];
@@ -220,6 +243,7 @@ void FinishEnded() {
 }
 
 bool OnOtherSignalStack(uint64_t place) {
+  if (!MayCall()) return false;
   SignalStack stack;
   if (SystemCall(__NR_sigaltstack, 0, AddressOf(&stack)) < 0) return false;
   if ((stack.flags & kOnStack) == 0) return false;
@@ -228,7 +252,7 @@ bool OnOtherSignalStack(uint64_t place) {
 
 bool Seize(ThreadSlot& slot, uint64_t place, uint64_t sp) {
   const uint64_t busy = __atomic_load_n(&slot.busy, __ATOMIC_RELAXED);
-  if (busy != 0 && (busy >= place || OnOtherSignalStack(busy))) return false;
+  if (busy != 0 && (busy >= place || !MayCall() || OnOtherSignalStack(busy))) return false;
   __atomic_store_n(&slot.busy, sp, __ATOMIC_RELAXED);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   return true;

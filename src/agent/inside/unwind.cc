@@ -8,6 +8,9 @@ namespace {
 using tracedata::kRestored;
 
 constexpr uint64_t kPageMask = 4095;
+// A stack is mapped from where it is used now to its end, which the kernel's own limit for the
+// first one makes likely to be no nearer for calls that are open.
+constexpr uint64_t kNearOnStack = 8 << 20;
 
 // Of the calls that were parked, too: their fiber may be the one that unwinds. That they were left
 // has been said, so they need not come back to their stubs.
@@ -33,6 +36,7 @@ void RestoreParked(ThreadSlot& slot, ReadablePages& pages) {
 bool ReadablePages::Contains(uint64_t place) {
   const uint64_t page = place & ~kPageMask;
   if (page == page_) return true;
+  if (!MayCall()) return place - AddressOf(__builtin_frame_address(0)) < kNearOnStack;
   // The kernel reads the set before it sees that there is no such operation.
   constexpr uint64_t kNoOperation = 0x7fff'ffff;
   if (SystemCall(__NR_rt_sigprocmask, kNoOperation, page, 0, kSignalSetSize) == kBadAddress) {

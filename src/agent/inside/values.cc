@@ -105,7 +105,7 @@ uint64_t ValueReader::Copy(uint8_t* to, uint64_t address, uint64_t size) const {
     CopyBytes(to, address, size);
     return size;
   }
-  if (agent_control.no_text_reads.load(std::memory_order_relaxed) != 0) return 0;
+  if (agent_control.no_text_reads.load(std::memory_order_relaxed) != 0 || !MayCall()) return 0;
   // What cannot be read is left out by pieces, so there is one up to the end of the page.
   const uint64_t in_page = kPage - address % kPage;
   const IoVector local = {AddressOf(to), size};
