@@ -89,6 +89,7 @@ class InProcessAgent {
                 "mmap of the pool");
     auto* pool_header = new (memory + tracedata::kAgentSize) tracedata::PoolHeader;
     pool_header->chunks = chunks;
+    pool_header->ready = chunks;
     auto* start = new (memory + tracedata::kAgentCodeSize) tracedata::AgentControl;
     start->pid = static_cast<uint32_t>(getpid());
     start->tracer_pid = start->pid;

@@ -22,7 +22,7 @@
 namespace stackreel::tracedata {
 
 inline constexpr uint64_t kAgentMagic = 0x31746e6761727473;  // "stragnt1"
-inline constexpr uint32_t kAgentVersion = 14;
+inline constexpr uint32_t kAgentVersion = 15;
 
 inline constexpr uint64_t kAgentCodeSize = 64 << 10;
 
@@ -82,6 +82,8 @@ struct ThreadSlot {
   uint32_t lost[kLossReasons] = {};  // not yet told of by a kLost
   uint32_t parked_refused = 0;
   uint64_t actions = 0;  // address of the ActionTable that the states of its calls are of
+  uint64_t taken = 0;    // address of the ChunkHeader that is about to be `chunk`
+  uint64_t reserved[7] = {};
   OpenCall calls[kOpenCalls];
   // Hashed by place, those of one place in the order of their starts; place 1: none any more.
   OpenCall parked[kParkedCalls];
@@ -229,7 +231,7 @@ inline constexpr uint32_t kLossRows = 32;
 struct PoolHeader {
   uint64_t magic = kAgentMagic;
   uint32_t version = kAgentVersion;
-  uint32_t chunks = 0;
+  uint32_t chunks = 0;  // that there is room for
   // Rises when chunks become free: who waits for one waits for this (futex(2), shared).
   std::atomic<uint32_t> freed = 0;
   std::atomic<uint32_t> waiting = 0;  // threads that wait for it
@@ -244,7 +246,10 @@ struct PoolHeader {
   std::atomic<uint32_t> answered = 0;  // a futex, shared
   // 1: a thread that may not make system calls has not woken the tracer, nor will others.
   std::atomic<uint32_t> unwoken = 0;
-  uint32_t reserved[19] = {};
+  // Chunks that have memory, the first ones. The tracer adds some where threads own most of them:
+  // who calls rarely keeps his for long.
+  std::atomic<uint32_t> ready = 0;
+  uint32_t reserved[18] = {};
   // Every lost call, whether a kLost tells of it or not: what outlives the process. Threads share
   // the rows out between them, so that they do not wait for each other's cache line.
   struct alignas(64) Losses {

@@ -124,6 +124,7 @@ void ChunkCollector::Work() {
     Status taken = TakeFull(&any);
     const bool is_short = ChildrenHoldMany();
     if (Status ended = is_short ? TakeOfEnded() : Status(); taken) taken = std::move(ended);
+    ExtendWhereOwned();
     if (!taken) {
       const std::scoped_lock lock(mutex_);
       if (status_) status_ = std::move(taken);
@@ -179,6 +180,19 @@ bool ChunkCollector::ChildrenHoldMany() const {
     theirs += state == static_cast<uint32_t>(ChunkState::kOwned) && header.pid != pid_ ? 1 : 0;
   }
   return theirs != 0 && 2 * used >= pool_.chunks();
+}
+
+// Each thread that has ever called owns a chunk, and who calls rarely keeps it for long: of those
+// that are not owned there are as many for the others to fill.
+void ChunkCollector::ExtendWhereOwned() const {
+  uint32_t owned = 0;
+  for (uint32_t i = 0; i < pool_.chunks(); ++i) {
+    owned += pool_.chunk(i).state.load(std::memory_order_relaxed) ==
+                     static_cast<uint32_t>(ChunkState::kOwned)
+                 ? 1
+                 : 0;
+  }
+  pool_.Extend(2 * owned);
 }
 
 // A process that ends leaves a chunk of each of its threads behind that nobody will fill. Who owned

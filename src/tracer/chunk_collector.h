@@ -77,6 +77,7 @@ class ChunkCollector {
   void Work();
   Status TakeFull(bool* any);
   [[nodiscard]] bool ChildrenHoldMany() const;
+  void ExtendWhereOwned() const;
   Status TakeOfEnded();
   Status Take(uint32_t chunk, bool is_last);
   void AppendEntries(ThreadKey key, uint64_t base, std::vector<uint8_t>& words);

@@ -7,6 +7,7 @@
 #include <linux/memfd.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -54,8 +55,17 @@ Error NoThreadPointer(uint32_t pid, uint32_t tid, bool is_null) {
 
 }  // namespace
 
+uint32_t Pool::RoomFor(uint32_t chunks) {
+  // Twice the threads that an agent can record.
+  const uint32_t room = chunks + 2 * tracedata::kThreadSlots;
+  rlimit limit = {};
+  const bool is_limited =
+      getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < tracedata::PoolSize(room);
+  return is_limited ? chunks : room;
+}
+
 Result<std::unique_ptr<Pool>> Pool::Make(os::Fd file, uint32_t chunks) {
-  const uint64_t size = tracedata::PoolSize(chunks);
+  const uint64_t size = SizeFor(chunks);
   if (ftruncate(file.get(), static_cast<off_t>(size)) != 0) {
     return Fail(os::ErrnoError(errno, "cannot size the buffer of the agent"));
   }
@@ -68,21 +78,33 @@ Result<std::unique_ptr<Pool>> Pool::Make(os::Fd file, uint32_t chunks) {
 }
 
 Status Pool::Fill() {
-  const uint64_t size = tracedata::PoolSize(chunks_);
+  const uint64_t size = tracedata::ChunkOffset(room_, first_);
   // Not by touching it: where memory is short that would be the end by SIGBUS.
   if (fallocate(file_.get(), 0, 0, static_cast<off_t>(size)) != 0) {
     return Fail(os::ErrnoError(
         errno, fmt::format("no memory for the agent's {} MB of buffer", size >> 20)));
   }
   (void)madvise(memory_, size, MADV_POPULATE_WRITE);  // an old kernel does so by faults
-  new (memory_) PoolHeader{.chunks = chunks_};
-  for (uint32_t i = 0; i < chunks_; ++i) {
+  new (memory_) PoolHeader{.chunks = room_, .ready = first_};
+  for (uint32_t i = 0; i < room_; ++i) {
     new (memory_ + tracedata::ChunkHeaderOffset(i)) ChunkHeader();
   }
   return {};
 }
 
-Pool::~Pool() { munmap(memory_, tracedata::PoolSize(chunks_)); }
+void Pool::Extend(uint32_t wanted) const {
+  const uint32_t ready = chunks();
+  wanted = std::min(wanted, room_);
+  if (wanted <= ready) return;
+  if (fallocate(file_.get(), 0, static_cast<off_t>(tracedata::ChunkOffset(room_, ready)),
+                off_t{wanted - ready} * tracedata::kChunkSize) != 0) {
+    return;
+  }
+  header().ready = wanted;
+  NoteFreed();
+}
+
+Pool::~Pool() { munmap(memory_, tracedata::PoolSize(room_)); }
 
 PoolHeader& Pool::header() const { return *reinterpret_cast<PoolHeader*>(memory_); }
 
@@ -91,7 +113,7 @@ ChunkHeader& Pool::chunk(uint32_t i) const {
 }
 
 ByteView Pool::words(uint32_t i) const {
-  return {memory_ + tracedata::ChunkOffset(chunks_, i), tracedata::kChunkSize};
+  return {memory_ + tracedata::ChunkOffset(room_, i), tracedata::kChunkSize};
 }
 
 tracedata::LostCalls Pool::Lost() const {
@@ -106,7 +128,7 @@ void Pool::Drop() {
   static_assert(sizeof(PoolHeader) <= 4096);
   const uint64_t kept = tracedata::RoundUpToPage(1);
   (void)fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(kept),
-                  static_cast<off_t>(tracedata::PoolSize(chunks_) - kept));
+                  static_cast<off_t>(tracedata::PoolSize(room_) - kept));
 }
 
 void Pool::Answer(uint32_t request) const {
@@ -123,7 +145,8 @@ void Pool::AwaitFull(int milliseconds, uint32_t asked) const {
     pool.tracer_waits = 0;
     return;
   }
-  for (uint32_t i = 0; i < chunks_; ++i) {
+  const uint32_t ready = chunks();
+  for (uint32_t i = 0; i < ready; ++i) {
     if (chunk(i).state == static_cast<uint32_t>(tracedata::ChunkState::kFull)) {
       pool.tracer_waits = 0;
       return;
@@ -198,7 +221,7 @@ class Installer {
       : target_(target), options_(options) {}
 
   Result<AgentPlace> Reserve(const std::optional<FoundAgent>& left) {
-    const uint64_t pool_size = tracedata::PoolSize(options_.chunks);
+    const uint64_t pool_size = Pool::SizeFor(options_.chunks);
     if (left && left->pool_inode != 0 && left->place.pool_size == pool_size) {
       place_ = left->place;
     } else {
@@ -312,7 +335,7 @@ Status InstalledAgent::MapPoolPages(Target& target) const {
   TRY_ASSIGN(const Holding holding, Holding::Of(target));
   // An old kernel has none, and the target takes a fault for each page.
   (void)target.SystemCall("madvise", SYS_madvise,
-                          {place_.pool().value, place_.pool_size, MADV_POPULATE_WRITE});
+                          {place_.pool().value, pool_->size(), MADV_POPULATE_WRITE});
   return {};
 }
 

@@ -23,7 +23,10 @@ using agent::kPoolName;
 class Pool {
  public:
   // Takes over a memfd and gives it its size. No memory is taken yet: a target is held meanwhile.
+  // `chunks` to begin with; there is room for more.
   static Result<std::unique_ptr<Pool>> Make(os::Fd file, uint32_t chunks);
+  // Of a pool, with that room; there is none where files may not be that large (ulimit -f).
+  static uint64_t SizeFor(uint32_t chunks) { return tracedata::PoolSize(RoomFor(chunks)); }
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
@@ -32,7 +35,11 @@ class Pool {
   Status Fill();
 
   [[nodiscard]] tracedata::PoolHeader& header() const;
-  [[nodiscard]] uint32_t chunks() const { return chunks_; }
+  // Has at least so many, as far as there is room and memory for more, and tells who waits for one.
+  void Extend(uint32_t wanted) const;
+  [[nodiscard]] uint32_t chunks() const { return header().ready; }
+  // Up to the end of the last one.
+  [[nodiscard]] uint64_t size() const { return tracedata::ChunkOffset(room_, chunks()); }
   [[nodiscard]] tracedata::ChunkHeader& chunk(uint32_t i) const;
   [[nodiscard]] ByteView words(uint32_t i) const;
   // Calls that were not recorded, of all processes that use it, whatever has become of them.
@@ -51,11 +58,17 @@ class Pool {
 
  private:
   Pool(os::Fd file, uint8_t* memory, uint32_t chunks, uint64_t inode)
-      : file_(std::move(file)), memory_(memory), chunks_(chunks), inode_(inode) {}
+      : file_(std::move(file)),
+        memory_(memory),
+        first_(chunks),
+        room_(RoomFor(chunks)),
+        inode_(inode) {}
+  static uint32_t RoomFor(uint32_t chunks);
 
   os::Fd file_;
   uint8_t* memory_;
-  uint32_t chunks_;
+  uint32_t first_;  // chunks that it begins with
+  uint32_t room_;   // and can have
   uint64_t inode_;
 };
 

@@ -22,10 +22,10 @@ ChunkHeader& HeaderAt(uint32_t i) {
 // A free chunk, now owned; null if there is none.
 ChunkHeader* TakeFree(uint64_t& words) {
   PoolHeader& pool = Pool();
-  const uint32_t chunks = pool.chunks;
+  const uint32_t ready = pool.ready.load(std::memory_order_acquire);
   uint32_t i = pool.hint.load(std::memory_order_relaxed);
-  for (uint32_t n = 0; n < chunks; ++n, ++i) {
-    if (i >= chunks) i = 0;
+  for (uint32_t n = 0; n < ready; ++n, ++i) {
+    if (i >= ready) i = 0;
     ChunkHeader& header = HeaderAt(i);
     auto state = static_cast<uint32_t>(ChunkState::kFree);
     if (header.state.load(std::memory_order_relaxed) != state) continue;
@@ -34,7 +34,7 @@ ChunkHeader* TakeFree(uint64_t& words) {
       continue;
     }
     pool.hint.store(i + 1, std::memory_order_relaxed);
-    words = agent_control.pool + tracedata::ChunkOffset(chunks, i);
+    words = agent_control.pool + tracedata::ChunkOffset(pool.chunks, i);
     return &header;
   }
   return nullptr;
@@ -82,9 +82,36 @@ bool MayBeTold(const OpenCall& call) {
   return IsUntold(call) || (call.place != 0 && (call.state & tracedata::kHeld) != 0);
 }
 
+// A signal handler may come between any two instructions and leave by siglongjmp: what follows is
+// never done then. So `write` is right whenever `chunk` is set, and `write_limit` is 0 whenever
+// that is not so; the order of what is stored counts.
+void InThisOrder() { std::atomic_signal_fence(std::memory_order_seq_cst); }
+
+// The thread has no chunk any more.
+void LetGo(ThreadSlot& slot) {
+  slot.write_limit = 0;
+  InThisOrder();
+  slot.chunk = 0;
+  InThisOrder();
+  slot.write = 0;
+}
+
+// Takes a free chunk, which is the thread's from then on, or the one that was left in the midst of
+// this.
+ChunkHeader* Take(ThreadSlot& slot) {
+  if (slot.taken == 0) {
+    uint64_t words = 0;
+    ChunkHeader* const header = AwaitFree(slot, words);
+    if (header == nullptr) return nullptr;
+    slot.chunk_words = words;
+    InThisOrder();
+    slot.taken = AddressOf(header);
+  }
+  return reinterpret_cast<ChunkHeader*>(slot.taken);
+}
+
 bool TakeChunk(ThreadSlot& slot, uint64_t now) {
-  uint64_t words = 0;
-  ChunkHeader* header = AwaitFree(slot, words);
+  ChunkHeader* const header = Take(slot);
   if (header == nullptr) return false;
   uint64_t base = now;
   for (const OpenCall* call = slot.calls + 1; call < Top(slot); ++call) {
@@ -100,10 +127,14 @@ bool TakeChunk(ThreadSlot& slot, uint64_t now) {
   header->fork_generation = agent_control.fork_generation;
   slot.no_chunk_at = 0;
   slot.base = base;
+  slot.write = slot.chunk_words;
+  InThisOrder();
+  // Left in between, it is nobody's until the trace ends: twice the same would be worse.
+  slot.taken = 0;
+  InThisOrder();
   slot.chunk = AddressOf(header);
-  slot.chunk_words = words;
-  slot.write_limit = words + tracedata::kChunkSize - kRoomForEntries;
-  slot.write = words;
+  InThisOrder();
+  slot.write_limit = slot.chunk_words + tracedata::kChunkSize - kRoomForEntries;
   return true;
 }
 
@@ -136,9 +167,7 @@ void PutBase(ThreadSlot& slot, uint64_t ticks) {
 
 void Publish(ThreadSlot& slot) {
   auto* header = reinterpret_cast<ChunkHeader*>(slot.chunk);
-  slot.write = 0;
-  slot.write_limit = 0;
-  slot.chunk = 0;
+  LetGo(slot);
   header->state.store(static_cast<uint32_t>(ChunkState::kFull), std::memory_order_release);
   Pool().filled.fetch_add(1);
   WakeTracer();
@@ -360,9 +389,8 @@ void FinishStream(ThreadSlot& slot, uint64_t now) {
 }
 
 void ForgetChunk(ThreadSlot& slot) {
-  slot.chunk = 0;
-  slot.write = 0;
-  slot.write_limit = 0;
+  LetGo(slot);
+  slot.taken = 0;
   slot.no_chunk_at = 0;
   slot.sequence = 0;
   for (OpenCall* call = slot.calls + 1; call < Top(slot); ++call) call->function &= ~kAnnounced;

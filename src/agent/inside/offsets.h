@@ -17,7 +17,7 @@
 #define DIRECTORY_SHIFT 52
 
 // ThreadSlot
-#define SLOT_SIZE 172160
+#define SLOT_SIZE 172224
 #define SLOT_BUSY 16
 #define SLOT_TOP 24
 #define SLOT_LIMIT 32
@@ -58,4 +58,4 @@
 // From the return point to where it has called leave.
 #define STUB_LEFT 11
 
-#define AGENT_VERSION 14
+#define AGENT_VERSION 15

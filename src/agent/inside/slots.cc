@@ -94,17 +94,17 @@ void NoteFork(const Self& self) {
 }
 
 // Holds slot_lock, with all signals blocked: a handler that wanted it would wait for ever. Where
-// they may not be blocked, it is not waited for long.
+// they may not be blocked, it is not waited for long; or not at all, as is asked for.
 class SlotLock {
  public:
-  SlotLock() : blocks_signals_(MayCall()) {
+  explicit SlotLock(bool waits) : blocks_signals_(MayCall()) {
     const uint64_t all = ~uint64_t{0};
     if (blocks_signals_) {
       SystemCall(__NR_rt_sigprocmask, kSetSignals, AddressOf(&all), AddressOf(&before_),
                  kSignalSetSize);
     }
     for (int i = 0; agent_control.slot_lock.exchange(1, std::memory_order_acquire) != 0; ++i) {
-      if (!blocks_signals_ && i == kTries) return;
+      if (!waits || (!blocks_signals_ && i == kTries)) return;
       Yield();
     }
     held_ = true;
@@ -188,8 +188,15 @@ ThreadSlot* TakeSlot(const Self& self) {
   const uint64_t none_at = agent_control.no_slot_at.load(std::memory_order_relaxed);
   if (none_at != 0 && Ticks() - none_at < kLookAgain) return nullptr;
   if (self.key == kTombstone) return nullptr;
-  const SlotLock lock;
-  if (!lock.held()) return nullptr;
+  // Where there was none, one thread's look is enough: it takes long, and the others would queue
+  // up.
+  const SlotLock lock(/*waits=*/none_at == 0);
+  if (!lock.held()) {
+    agent_control.no_slot_at.store(Ticks(), std::memory_order_relaxed);
+    return nullptr;
+  }
+  const uint64_t seen_at = agent_control.no_slot_at.load(std::memory_order_relaxed);
+  if (seen_at != none_at && Ticks() - seen_at < kLookAgain) return nullptr;
   if (DirectoryEntry* entry = FindEntry(self.key)) {
     // The thread whose control block this was has ended.
     ThreadSlot& slot = agent_slots[entry->slot];
@@ -233,7 +240,7 @@ ThreadSlot* FindOrTakeSlot() {
 
 void FinishEnded() {
   if (!MayCall()) return;  // who has ended cannot be known
-  const SlotLock lock;
+  const SlotLock lock(/*waits=*/true);
   for (uint32_t i = 0; i < agent_control.slots_used; ++i) {
     ThreadSlot& slot = agent_slots[i];
     if (slot.chunk == 0 || !HasEnded(slot)) continue;
