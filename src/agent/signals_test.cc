@@ -139,7 +139,9 @@ sigjmp_buf out;
 volatile sig_atomic_t may_jump = 0;
 void JumpOut(int) {
   in_handler(1);
-  if (may_jump) siglongjmp(out, 1);
+  if (!may_jump) return;
+  may_jump = 0;  // or the last one might jump out of what comes behind the loop
+  siglongjmp(out, 1);
 }
 
 // Handlers that never return leave the agent busy, and calls half recorded: later ones heal that.
