@@ -139,6 +139,7 @@ void Remap::CollectOriginals() {
     const uint64_t start = extent.start & ~(page - 1);
     if (start <= last) originals_.push_back({start, last + page});
   }
+  swapped_ = SwappedSpans(originals_);
   Coalesce(originals_);
   for (const bool kernel : {false, true}) {
     const Span all = PseudonymsOf(collected_.width, kernel);
@@ -181,12 +182,14 @@ Status Remap::Place(SpaceId space) {
     Movable& movable = movables[it->second];
     movable.span.start = std::min(movable.span.start, span.start);
     movable.span.end = std::max(movable.span.end, span.end);
+    movable.told.push_back(mappings[i]->start);
+    if (mappings[i]->kind == MappingKind::kKernel) movable.told.push_back(mappings[i]->pgoff);
     if (IsHugePageText(*mappings[i], files)) movable.alignment = std::max(page, kHugePage);
   }
   const bool kernel = space < kFirstUserSpace;
   const Arena arena = {
       ArenaOf(collected_.width, kernel, !kernel && IsNarrow(mappings, collected_.names)), page,
-      originals_, PseudonymsOf(collected_.width, kernel)};
+      originals_, PseudonymsOf(collected_.width, kernel), &swapped_};
   TRY_ASSIGN(const std::vector<uint64_t> deltas, PlaceAll(movables, arena, places_, space));
 
   // Each stretch of one kind lies in mappings of one group.
@@ -217,6 +220,9 @@ uint64_t Remap::Pseudonym(SpaceId space, uint64_t address) {
   const auto [it, is_new] = pseudonym_pages_.try_emplace(page);
   if (is_new) {
     const auto& [ranges, pages] = pseudonym_ranges_[space < kFirstUserSpace ? 1 : 0];
+    const auto tells_swapped = [&](uint64_t n) {
+      return swapped_.HasAnyOf(n * page_size, n * page_size + page_size);
+    };
     const auto nth = [&](uint64_t n) {
       auto range = ranges.begin();
       for (; n >= range->size(); ++range) n -= range->size();
@@ -227,7 +233,8 @@ uint64_t Remap::Pseudonym(SpaceId space, uint64_t address) {
     // Pages that are taken are stepped over, unless nearly all are.
     for (uint64_t i = 0; i < pages && taken_pages_.size() < pages / 2; ++i) {
       number = nth((first + i) % pages);
-      if (number != page.number && taken_pages_.insert(number).second) break;
+      if (number == page.number || tells_swapped(number)) continue;
+      if (taken_pages_.insert(number).second) break;
     }
     it->second = number;
   }

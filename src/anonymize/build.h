@@ -19,6 +19,7 @@
 #include "anonymize/collect.h"
 #include "anonymize/key.h"
 #include "anonymize/place.h"
+#include "anonymize/swapped_spans.h"
 #include "base/error.h"
 
 namespace stackreel::anonymize {
@@ -117,6 +118,7 @@ class Remap {
   KeyedHash places_, pages_, pseudonyms_;
   std::vector<Space> spaces_;
   std::vector<Span> originals_;  // of all spaces, in whole pages, by start, none touches
+  SwappedSpans swapped_;         // of originals_
   // Numbers of the pages that pseudonyms may have: those where nothing was mapped in any space, if
   // there are any.
   struct PseudonymPages {

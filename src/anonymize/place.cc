@@ -6,6 +6,8 @@
 #include <map>
 #include <optional>
 
+#include "anonymize/swapped_spans.h"
+
 namespace stackreel::anonymize {
 namespace {
 
@@ -19,6 +21,8 @@ class Placer {
 
  private:
   [[nodiscard]] bool IsFree(uint64_t start, uint64_t size, bool avoid) const;
+  // Whether there an address that may be told is another's, swapped.
+  [[nodiscard]] bool TellsSwapped(const Movable& movable, uint64_t start) const;
   [[nodiscard]] std::optional<uint64_t> FirstFree(const Movable& movable) const;
   [[nodiscard]] uint64_t Align(uint64_t start, const Movable& movable) const {
     return start + ((movable.span.start - start) & (movable.alignment - 1));
@@ -42,16 +46,26 @@ bool Placer::IsFree(uint64_t start, uint64_t size, bool avoid) const {
   return !avoid || !Overlaps(arena_.avoid, start, end);
 }
 
+bool Placer::TellsSwapped(const Movable& movable, uint64_t start) const {
+  if (arena_.swapped == nullptr) return false;
+  const auto is_swapped = [&](uint64_t told) {
+    return arena_.swapped->Has(told + (start - movable.span.start));
+  };
+  return std::ranges::any_of(movable.told, is_swapped) ||
+         arena_.swapped->HasAnyOf(start, start + movable.span.size());
+}
+
 std::optional<uint64_t> Placer::Place(const Movable& movable, uint64_t ordinal) {
   constexpr uint64_t kTries = 64;
   const uint64_t size = movable.span.size();
   const Span& all = arena_.span;
   if (size > all.size()) return std::nullopt;
   std::optional<uint64_t> found;
-  for (uint64_t i = 0; i < 2 * kTries && !found; ++i) {
+  for (uint64_t i = 0; i < 3 * kTries && !found; ++i) {
     const uint64_t offset = hash_.Of({salt_, ordinal, i}) % (all.size() - size + 1);
     const uint64_t start = Align(all.start + offset, movable);
-    if (IsFree(start, size, /*avoid=*/i < kTries)) found = start;
+    if (!IsFree(start, size, /*avoid=*/i < 2 * kTries)) continue;
+    if (i >= kTries || !TellsSwapped(movable, start)) found = start;
   }
   if (!found) found = FirstFree(movable);
   if (found) placed_[*found] = *found + size;

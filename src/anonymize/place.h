@@ -25,13 +25,16 @@ bool Overlaps(std::span<const Span> spans, uint64_t start, uint64_t end);
 // What is to be placed: whole pages, not empty.
 struct Movable {
   Span span;
-  uint64_t alignment = 4096;  // the move is by a multiple of this power of two
+  uint64_t alignment = 4096;        // the move is by a multiple of this power of two
+  std::vector<uint64_t> told = {};  // addresses in it that records tell
 };
+class SwappedSpans;
 struct Arena {
-  Span span;                    // where to
-  uint64_t gap = 4096;          // at least that much between two
-  std::span<const Span> avoid;  // coalesced; not there, if there is room elsewhere
-  Span never;                   // not there at all
+  Span span;                              // where to
+  uint64_t gap = 4096;                    // at least that much between two
+  std::span<const Span> avoid;            // coalesced; not there, if there is room elsewhere
+  Span never;                             // not there at all
+  const SwappedSpans* swapped = nullptr;  // nor where addresses are some of these, likewise
 };
 
 // By how much each moves (new - old, modulo 2^64). The same hash and `salt` give the same places.
