@@ -209,7 +209,7 @@ def compare_trees(stackreel, folder):
         for _ in range(3 if "100ms" in label else 1):
             shutil.rmtree(recording, ignore_errors=True)
             run(["uftrace", "record", "--no-pager", "--no-libcall", "--no-event", *options, "-d",
-                 recording, folder / "pg"])
+                 recording, folder / "pg"], cwd=folder)  # where it leaves its gmon.out
             expected = one_tree(uftrace_calls(recording))
             got = trace(stackreel, folder, NEST_FUNCTIONS, options, folder / "plain")
             same = compare(label, "the tree", expected, one_tree(got))
