@@ -126,10 +126,13 @@ void Collector::OnMapping(const MappingRecord& mapping) {
     return;
   }
   if (out_.spaces.size() <= space) out_.spaces.resize(space + 1);
-  // No mapping reaches the end of memory; of those that say so, the last page is left out.
-  const uint64_t top = ~(kLargestPageSize - 1);
-  const uint64_t end =
-      std::min(mapping.addr + std::min(mapping.len, UINT64_MAX - mapping.addr), top);
+  if (ReachesBeyondMemory(mapping.addr, mapping.len)) {
+    const uint64_t last = mapping.addr + std::min(mapping.len, UINT64_MAX - mapping.addr) - 1;
+    out_.impossible.push_back({mapping.addr, mapping.addr + 1});
+    out_.impossible.push_back({last, last + 1});
+    return;
+  }
+  const uint64_t end = mapping.addr + mapping.len;
   if (mapping.addr >= end) return;
   out_.spaces[space].mappings.insert({mapping.addr, end, mapping.pgoff, module, kind});
   if ((mapping.addr & kKernelBit) != 0) return;  // [vsyscall]
@@ -229,6 +232,11 @@ KernelExtent ExtentOfKernel(MappingKind kind, uint64_t addr, uint64_t len, uint6
   if (starts_below) start = pgoff & ~(kImageAlignment - 1);
   if (start == 0 || start >= end) return {};
   return {start, start + std::min(end - start, session::MostKernelBytes(start))};
+}
+
+bool ReachesBeyondMemory(uint64_t addr, uint64_t len) {
+  constexpr uint64_t kTop = ~(kLargestPageSize - 1);
+  return len != 0 && (addr >= kTop || len > kTop - addr);
 }
 
 std::optional<MappingRecord> MappingOf(const perfdata::Record& record) {

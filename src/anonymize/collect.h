@@ -101,8 +101,8 @@ struct Collected {
   AddressWidth width;
   uint64_t page_size = 4096;  // of the recorded machine; where that is not known, as mappings lie
   std::vector<CollectedSpace> spaces;  // by SpaceId
-  // What is said of kernels and their modules and cannot be: nothing lies there, yet the addresses
-  // may be such. Of what is too large, the first and the last byte.
+  // What is said of kernels and their modules, or of a process, and cannot be: nothing lies there,
+  // yet the addresses may be such. Of what is too large, the first and the last byte.
   std::vector<KernelExtent> impossible;
   StringInterner names;
   // Of files that records give both of: what is mapped, and HEADER_BUILD_ID.
@@ -115,6 +115,10 @@ struct Collected {
 // any nothing is known, as session has it.
 KernelExtent ExtentOfKernel(MappingKind kind, uint64_t addr, uint64_t len, uint64_t pgoff,
                             const AddressWidth& width);
+
+// Whether a mapping of a process is said to reach where none does, into the last 64 KB of memory or
+// beyond: damage.
+bool ReachesBeyondMemory(uint64_t addr, uint64_t len);
 
 // What an MMAP or MMAP2 record, or a KSYMBOL that registers, maps.
 struct MappingRecord {

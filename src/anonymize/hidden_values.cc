@@ -186,9 +186,10 @@ void HiddenValues::AddSample(const perfdata::Sample& sample) {
 }
 
 void HiddenValues::AddRecord(const perfdata::Record& record, const perfdata::Attr* attr,
-                             Endian endian) {
+                             Endian endian, bool goes_out) {
   if (rules_.level < Level::kIdentity) return;
-  Sequence& sequence = sequences_[SequenceOf(record, endian)];
+  Sequence of_none;
+  Sequence& sequence = goes_out ? sequences_[SequenceOf(record, endian)] : of_none;
   if (sequence.records++ == 0) sequence.name = perfdata::RecordTypeName(record.type);
   Adding adding(*this, sequence);
   VisitRecord(record, attr, endian, adding);

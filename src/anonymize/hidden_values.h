@@ -30,7 +30,9 @@ class HiddenValues {
 
   // IN: all its samples and other records in order, its features and events.
   void AddSample(const perfdata::Sample& sample);
-  void AddRecord(const perfdata::Record& record, const perfdata::Attr* attr, Endian endian);
+  // Of one that does not go out only texts and build-ids are of interest.
+  void AddRecord(const perfdata::Record& record, const perfdata::Attr* attr, Endian endian,
+                 bool goes_out = true);
   void AddFeature(uint32_t feature, ByteView bytes, Endian endian, uint32_t nr_cpus);
   void AddEventName(const std::string& name);
   void SetPmuNames(std::map<uint32_t, std::string> names) { rules_.pmu_names = std::move(names); }

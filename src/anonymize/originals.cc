@@ -64,6 +64,16 @@ bool AddressRanges::HasOfNewPage(uint64_t address) const {
   return true;
 }
 
+bool MapsBeyondMemory(const perfdata::Record& record) {
+  const auto mode = static_cast<CpuMode>(record.misc & perfdata::kMiscCpuModeMask);
+  const auto reaches = [mode](const auto& mmap) {
+    return !IsOfKernel(mode, mmap.pid) && ReachesBeyondMemory(mmap.addr, mmap.len);
+  };
+  if (const auto* mmap = std::get_if<perfdata::Mmap>(&record.body)) return reaches(*mmap);
+  const auto* mmap2 = std::get_if<perfdata::Mmap2>(&record.body);
+  return mmap2 != nullptr && reaches(*mmap2);
+}
+
 void SeenMappings::Add(const perfdata::Record& record, uint64_t file_offset) {
   const auto mode = static_cast<CpuMode>(record.misc & perfdata::kMiscCpuModeMask);
   SeenMapping seen;
@@ -99,7 +109,7 @@ void SeenMappings::Add(const perfdata::Record& record, uint64_t file_offset) {
     return;
   }
   seen.name = names_.Intern(name);
-  all_.push_back(seen);
+  (!seen.kernel && ReachesBeyondMemory(seen.addr, seen.len) ? impossible_ : all_).push_back(seen);
 }
 
 bool SeenMappings::Is64Bit(const std::string& arch) const {
@@ -146,6 +156,12 @@ void OriginalValues::Add(uint64_t start, uint64_t end) {
   if (start < end && width_.is_64_bit) ranges_.Add(start, end);
 }
 
+// The first and the last page.
+void OriginalValues::AddEnds(uint64_t start, uint64_t end) {
+  Add(start, start + 1);
+  Add(end - 1, end);
+}
+
 OriginalValues::OriginalValues(const SeenMappings& in, const AddressWidth& width)
     : in_(&in), width_(width) {
   // Two letters and two zeros look like a multiple of 64 KB.
@@ -163,9 +179,11 @@ OriginalValues::OriginalValues(const SeenMappings& in, const AddressWidth& width
     } else if (mapping.kernel_image) {
       Add(start, start + k4GB);
     } else {
-      Add(start, start + 1);
-      Add(end - 1, end);
+      AddEnds(start, end);
     }
+  }
+  for (const SeenMapping& mapping : in.impossible()) {
+    AddEnds(mapping.addr, mapping.addr + std::min(mapping.len, UINT64_MAX - mapping.addr));
   }
   ranges_.Join();
   low_.Join();

@@ -97,12 +97,18 @@ struct SeenMapping {
   [[nodiscard]] bool IsOfUnknownPlace() const { return kernel && addr == 0 && len >= k4GB; }
 };
 
+// Whether the record maps memory of a process beyond all memory (ReachesBeyondMemory): damage,
+// which does not go out.
+bool MapsBeyondMemory(const perfdata::Record& record);
+
 // The mappings of a recording, in the order in which they are given.
 class SeenMappings {
  public:
   // Takes the record up if it is one.
   void Add(const perfdata::Record& record, uint64_t file_offset);
   [[nodiscard]] const std::vector<SeenMapping>& all() const { return all_; }
+  // Those of processes that reach beyond all memory, which are damage and not among all.
+  [[nodiscard]] const std::vector<SeenMapping>& impossible() const { return impossible_; }
   [[nodiscard]] std::string_view NameOf(const SeenMapping& mapping) const {
     return names_.Text(mapping.name);
   }
@@ -114,7 +120,7 @@ class SeenMappings {
  private:
   [[nodiscard]] bool Is64Bit(const std::string& arch) const;
 
-  std::vector<SeenMapping> all_;
+  std::vector<SeenMapping> all_, impossible_;
   StringInterner names_;
   bool has_deferred_chains_ = false;
 };
@@ -155,6 +161,7 @@ class OriginalValues {
 
  private:
   void Add(uint64_t start, uint64_t end);
+  void AddEnds(uint64_t start, uint64_t end);
 
   const SeenMappings* in_ = nullptr;
   AddressWidth width_;

@@ -71,7 +71,9 @@ Transform::Transform(Endian endian, const std::vector<perfdata::Event>& recorded
       sample_tally_(
           report.Structure(perfdata::RecordTypeName(static_cast<uint32_t>(RecordType::kSample)))),
       trailer_tally_(report.Structure("sample_id")),
-      plans_(recorded.size()) {}
+      plans_(recorded.size()) {
+  for (const perfdata::Event& event : written) written_table_.Add(event);
+}
 
 Status Transform::Drop(const RawRecord& raw, std::string_view why) {
   report_.AddDropped(perfdata::RecordTypeName(raw.type), why, raw.bytes.size() + raw.extra_size);
@@ -193,7 +195,12 @@ Status Transform::OnOther(const perfdata::TimedRecord& timed) {
   last_space_.reset();
   AddressContext context = ContextOf(*record);
   if (const auto mapping = MappingOf(*record)) {
-    context.mapping = remap_.Mapping(spaces_.MappingSpace(mapping->mode, mapping->pid), *mapping);
+    const SpaceId space = spaces_.MappingSpace(mapping->mode, mapping->pid);
+    if (space >= kFirstUserSpace && ReachesBeyondMemory(mapping->addr, mapping->len)) {
+      return DropBad(raw, Error(ErrorKind::kDamaged, "a mapping that reaches beyond all memory")
+                              .AtOffset(raw.file_offset));
+    }
+    context.mapping = remap_.Mapping(space, *mapping);
     if (auto* mmap = std::get_if<perfdata::Mmap>(&record->body)) mmap->len = context.mapping.len;
     if (auto* mmap = std::get_if<perfdata::Mmap2>(&record->body)) mmap->len = context.mapping.len;
   }
@@ -208,7 +215,25 @@ Status Transform::OnOther(const perfdata::TimedRecord& timed) {
   const perfdata::Attr* written = attr == nullptr ? nullptr : &written_[*timed.event].attr;
   auto encoded = perfdata::EncodeRecord(*record, {endian_, written});
   if (!encoded) return DropBad(raw, std::move(encoded.error()));
-  return writer_.WriteEncoded(*encoded);
+  return Write(timed, *encoded);
+}
+
+// What a damaged record has behind its fields does not go out, so it ends otherwise: there may
+// stand then what is an event's id.
+Status Transform::Write(const perfdata::TimedRecord& timed, ByteView encoded) {
+  const RawRecord& raw = timed.raw;
+  constexpr uint32_t kFirstUserType = 64;
+  RawRecord written;
+  written.type = raw.type;
+  written.misc = raw.misc;
+  written.bytes = encoded;
+  const bool is_kernels = raw.type < kFirstUserType && timed.event.has_value();
+  if (is_kernels && written_table_.IndexOf(written, endian_) != timed.event) {
+    return DropBad(raw,
+                   Error(ErrorKind::kDamaged, "a record that does not end as those of its event do")
+                       .AtOffset(raw.file_offset));
+  }
+  return writer_.WriteEncoded(encoded);
 }
 
 }  // namespace stackreel::anonymize

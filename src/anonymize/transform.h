@@ -42,12 +42,15 @@ class Transform : public perfdata::TimedSink {
   Status OnOther(const perfdata::TimedRecord& timed);
   Status OnMask(perfdata::PacMask& mask);
   AddressContext ContextOf(const perfdata::Record& record) const;
+  // Writes a record; one that readers would take for another event's is as bad as damaged.
+  Status Write(const perfdata::TimedRecord& timed, ByteView encoded);
   Status DropBad(const perfdata::RawRecord& raw, Error error);
   Status Drop(const perfdata::RawRecord& raw, std::string_view why);
 
   Endian endian_;
   const std::vector<perfdata::Event>& recorded_;
   const std::vector<perfdata::Event>& written_;
+  perfdata::EventTable written_table_;
   FieldTransform& fields_;
   Remap& remap_;
   perfdata::Writer& writer_;

@@ -86,7 +86,7 @@ Status InPass::OnTimedRecord(const perfdata::TimedRecord& timed) {
   facts_.times.Add(raw.bytes, fields_.spans(), endian);
   facts_.mappings.Add(*record, raw.file_offset);
   denied_.AddRecord(*record);
-  hidden_.AddRecord(*record, attr, endian);
+  hidden_.AddRecord(*record, attr, endian, /*goes_out=*/!MapsBeyondMemory(*record));
   return {};
 }
 
@@ -278,6 +278,10 @@ void MappingCheck::Pair(const SeenMapping& was, const SeenMapping& is) {
 }
 
 void MappingCheck::Run() {
+  for (const SeenMapping& mapping : out_.impossible()) {
+    Add(FindingKind::kDifference, mapping, "len",
+        fmt::format("{:#x}, beyond all memory", mapping.len));
+  }
   const auto &before = in_.mappings.all(), &after = out_.all();
   if (before.size() != after.size()) {
     Finding finding;

@@ -1,0 +1,108 @@
+// What the transform makes, the verifier accepts: of records whose fields do not fit together, as a
+// fuzzer makes them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "anonymize/fake_leaks.h"
+
+namespace stackreel::anonymize {
+namespace {
+
+using namespace fake;  // NOLINT(google-build-using-namespace): what tests of verification are made
+                       // of
+
+constexpr uint64_t kText = 0x555500000000;
+
+// At all levels, into files and pipes; what does not decode is left out.
+void ExpectAgreement(const Bytes& in) {
+  for (const Level level : {Level::kAddresses, Level::kIdentity, Level::kSymbols}) {
+    for (const Container container : {Container::kFile, Container::kPipe}) {
+      Options options;
+      options.level = level;
+      options.container = container;
+      options.salvage = true;
+      VerifyOptions verify;
+      verify.level = level;
+      verify.must_be_marked = true;
+      verify.salvaged = true;
+      const auto verdict = VerifyBytes(in, AnonymizedBytes(in, options), verify);
+      ASSERT_TRUE(verdict) << verdict.error().ToString();
+      EXPECT_TRUE(verdict->clean()) << LevelName(level) << ":\n" << TextOf(*verdict);
+      EXPECT_GT(verdict->samples, 0);
+    }
+  }
+}
+
+class DamageAgreement : public testing::TestWithParam<Endian> {
+ protected:
+  // A record of words as they are.
+  [[nodiscard]] Bytes RecordOf(RecordType type, std::initializer_list<uint64_t> words,
+                               uint16_t misc = 2) const {
+    ByteWriter out(GetParam());
+    out.U32(static_cast<uint32_t>(type));
+    out.U16(misc);
+    out.U16(static_cast<uint16_t>(8 + 8 * words.size()));
+    for (const uint64_t word : words) out.U64(word);
+    return out.Take();
+  }
+  [[nodiscard]] perfdata::WriterOptions options() const { return {.endian = GetParam()}; }
+};
+INSTANTIATE_TEST_SUITE_P(Endians, DamageAgreement, testing::Values(Endian::kLittle, Endian::kBig));
+
+// An event whose records have no trailer, and one whose have: a record of the first that is longer
+// than its fields ends otherwise when it is written, and its end may be an id of the second.
+TEST_P(DamageAgreement, RecordsThatEndInAnEventsIdWhenTheyAreWritten) {
+  perfdata::Event plain = SomeEvent(0, 100);
+  plain.attr.flags &= ~uint64_t{perfdata::kAttrSampleIdAll};
+  perfdata::Event with_trailer = SomeEvent(0, 101);
+  Recording in({plain, with_trailer}, options());
+  in.AddBytes(RecordOf(RecordType::kMmap,
+                       {uint64_t{kPid} << 32 | kPid, kText, 0x4000, 0, 0x6769622f6e69622f, 0}));
+  constexpr uint64_t kTask = uint64_t{kPid} << 32 | kPid;
+  in.AddBytes(RecordOf(RecordType::kFork, {kTask, kTask, 101, 7}));
+  in.AddBytes(RecordOf(RecordType::kExit, {kTask, kTask, 101, 7}));
+  in.SampleAt(kPid, kText + 1);
+  ExpectAgreement(in.Finish());
+}
+
+// A mapping reaches to the end of memory and beyond: what does not lie in it before does not after.
+TEST_P(DamageAgreement, MappingsThatReachBeyondTheEndOfMemory) {
+  for (const uint64_t len : {uint64_t{1} << 60, UINT64_MAX, uint64_t{0x4000}, uint64_t{0x10000}}) {
+    for (const uint64_t addr : {0xfffffff000000000, 0xffffffffffffc000, 0xffffffffffff0000}) {
+      SCOPED_TRACE(addr);
+      SCOPED_TRACE(len);
+      Recording in({SomeEvent(0)}, options());
+      in.Map(kPid, addr, len, 0, "//anon");
+      in.Map(kPid, kText, 0x4000, 0, "/bin/prog");
+      for (uint64_t i = 0; i < 50; ++i) in.SampleAt(kPid, 0x7f0000001000 + (i << 32));
+      in.SampleAt(kPid, kText + 5);
+      in.SampleAt(kPid, addr);
+      in.SampleAt(kPid, addr + 0x1000);
+      in.SampleAt(kPid, 0xfffffffffffff000);
+      in.SampleAt(kPid, 0xffffffffffff8000);
+      ExpectAgreement(in.Finish());
+    }
+  }
+}
+
+// Where it comes into the output, or its ends do, it is found.
+TEST_P(DamageAgreement, WhatIsMappedBeyondAllMemoryIsFoundInTheOutput) {
+  constexpr uint64_t kBeyond = 0x7f1200001000;
+  const auto recording = [&](uint64_t text, uint64_t ip, bool maps_beyond) {
+    Recording in({SomeEvent(0)}, options());
+    in.Map(kPid, text, 0x4000, 0, "/bin/prog");
+    if (maps_beyond) in.Map(kPid, kBeyond, UINT64_MAX, 0, "//anon");
+    in.SampleAt(kPid, ip);
+    return in.Finish();
+  };
+  const Bytes in = recording(kText, kText + 1, true);
+  const auto of_end = VerifyBytes(in, recording(0x123456789000, kBeyond + 0x234, false));
+  ASSERT_TRUE(of_end);
+  EXPECT_TRUE(Has(*of_end, FindingKind::kOriginalValue, "SAMPLE", "ip")) << TextOf(*of_end);
+  const auto of_mapping = VerifyBytes(in, recording(0x123456789000, 0x123456789001, true));
+  ASSERT_TRUE(of_mapping);
+  EXPECT_TRUE(Has(*of_mapping, FindingKind::kDifference, "MMAP", "len")) << TextOf(*of_mapping);
+}
+
+}  // namespace
+}  // namespace stackreel::anonymize
