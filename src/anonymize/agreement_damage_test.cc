@@ -104,5 +104,41 @@ TEST_P(DamageAgreement, WhatIsMappedBeyondAllMemoryIsFoundInTheOutput) {
   EXPECT_TRUE(Has(*of_mapping, FindingKind::kDifference, "MMAP", "len")) << TextOf(*of_mapping);
 }
 
+// Memory lies where the bytes of its own name are an address; readers know it by that name.
+TEST_P(DamageAgreement, NamesOfMemoryWhoseBytesAreAnAddress) {
+  Recording in({SomeEvent(0)}, options());
+  in.Map(kPid, 0x6e6f6e612000, 0x1000, 0, "/lib/libc.so");  // "//anon"
+  in.Map(kPid, 0x5d7061656000, 0x1000, 0, "/lib/libm.so");  // "[heap]"
+  in.Map(kPid, kText, 0x4000, kText, "//anon");
+  in.Map(kPid, kText + 0x10000, 0x4000, kText + 0x10000, "[heap]");
+  in.SampleAt(kPid, kText + 0x123);
+  in.SampleAt(kPid, kText + 0x10123);
+  in.SampleAt(kPid, 0x6e6f6e612f2f);
+  ExpectAgreement(in.Finish());
+}
+
+// What is no digest of anything, but an address.
+TEST_P(DamageAgreement, BuildIdsAndTagsThatAreAddresses) {
+  constexpr uint64_t kKernel = 0xffffffff81000000;
+  Recording in({SomeEvent(0)}, options());
+  in.MapKernel(kKernel, 0x1000000, kKernel, "[kernel.kallsyms]_stext");
+  in.Map(kPid, kText, 0x4000, 0, "/lib/libc.so");
+  const Bytes address = Words({kKernel + 0x315}, GetParam());
+  perfdata::BpfEvent program;
+  program.type = 1;
+  std::ranges::copy(address, program.tag.begin());
+  in.Add(RecordType::kBpfEvent, program);
+  Bytes id(6, 7);
+  id.insert(id.end(), address.begin(), address.end());
+  id.resize(20, 9);
+  perfdata::HeaderBuildId build;
+  build.pid = kPid;
+  build.build_id = BuildId(id);
+  build.filename = "/lib/libc.so";
+  in.Add(RecordType::kHeaderBuildId, build);
+  in.SampleAt(kPid, kText + 0x123);
+  ExpectAgreement(in.Finish());
+}
+
 }  // namespace
 }  // namespace stackreel::anonymize

@@ -120,6 +120,13 @@ std::string TextScrub::Moved(std::string_view text) const {
   return out;
 }
 
+bool TextScrub::HasAddress(ByteView bytes) const {
+  const std::string text(AsText(bytes));
+  std::string blotted = text;
+  BlotAddresses(blotted);
+  return blotted != text;
+}
+
 // Eight bytes in either order, or the number of a page; behind a text zeros follow.
 void TextScrub::BlotAddresses(std::string& text) const {
   constexpr uint64_t kLeast = uint64_t{1} << 32, kPage = 4096;

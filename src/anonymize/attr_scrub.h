@@ -39,6 +39,8 @@ class TextScrub {
   // recorded mapping or a breakpoint's. Where the bytes themselves are such an address, as no
   // text's are, "?" stands for them.
   [[nodiscard]] std::string Moved(std::string_view text) const;
+  // Whether the bytes are an address somewhere, in either order, or the number of a page.
+  [[nodiscard]] bool HasAddress(ByteView bytes) const;
 
  private:
   void BlotAddresses(std::string& text) const;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "anonymize/public_names.h"
 #include "perfdata/context_marker.h"
 
 namespace stackreel::anonymize {
@@ -59,6 +60,8 @@ uint64_t FieldTransform::Number(Sensitivity sensitivity, uint64_t value) {
 }
 
 std::string FieldTransform::Text(Sensitivity sensitivity, const std::string& text) {
+  // Readers know memory by such a name, which tells nothing, whatever its bytes look like.
+  if (sensitivity == Sensitivity::kPath && IsNameOfMemory(text)) return text;
   switch (TreatmentOf(level_, sensitivity)) {
     case Treatment::kKeep:
     case Treatment::kText:
@@ -94,6 +97,11 @@ void FieldTransform::operator()(const FieldInfo& field, BuildId& id) {
     id = names_.Build(old);
   } else if (treatment != Treatment::kKeep) {
     id = BuildId();
+  }
+  if (text_.HasAddress(id.bytes())) {
+    std::vector<uint8_t> bytes(id.bytes().begin(), id.bytes().end());
+    names_.Tag(bytes);
+    id = BuildId(bytes);
   }
   Tell(field, id != old, id.empty());
 }

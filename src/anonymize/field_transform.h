@@ -71,7 +71,8 @@ class FieldTransform {
     } else if (treatment != Treatment::kKeep) {
       bytes = {};
     }
-    Tell(field, bytes != old, treatment != Treatment::kPseudonym);
+    if (text_.HasAddress(bytes)) names_.Tag(bytes);
+    Tell(field, bytes != old, Drops(field) && treatment != Treatment::kPseudonym);
   }
   // Call chains, and lists of numbers of other classes.
   void operator()(const perfdata::FieldInfo& field, std::vector<uint64_t>& numbers);

@@ -271,6 +271,11 @@ bool IsNameOfCode(string_view name) {
   return name.contains(".so.") || is_number || IsOneOf(extension, kCodeExtensions);
 }
 bool IsPublicMemory(string_view name) { return IsOneOf(name, kMemory); }
+bool IsNameOfMemory(string_view path) {
+  if (path == "//anon" || path == "//toolong" || path == "//enomem") return true;
+  return path.size() > 2 && path.starts_with('[') && path.ends_with(']') &&
+         IsPublicMemory(path.substr(1, path.size() - 2));
+}
 bool IsPublicCgroup(string_view name) {
   return name.empty() || IsOneOf(name, kCgroups) ||
          (name.ends_with(kSlice) && IsOneOf(name.substr(0, name.size() - kSlice.size()), kSlices));

@@ -42,6 +42,8 @@ bool IsOfSystem(std::string_view first, std::string_view second);
 bool IsNameOfCode(std::string_view name);
 // What the kernel and perf name memory that has no file, in brackets: "heap", "vdso".
 bool IsPublicMemory(std::string_view name);
+// The same, whole: "[heap]", "//anon".
+bool IsNameOfMemory(std::string_view path);
 // A part of the path of a cgroup that systemd and containers have everywhere: "system.slice".
 bool IsPublicCgroup(std::string_view name);
 // A word of event names as perf spells them, "cycles", "L1-dcache-loads", "umask"; a system of

@@ -10,6 +10,7 @@
 
 #include "anonymize/chance_hits.h"
 #include "anonymize/clean_samples.h"
+#include "anonymize/public_names.h"
 #include "anonymize/verify_attr.h"
 #include "anonymize/verify_bytes.h"
 #include "anonymize/verify_tracing.h"
@@ -31,6 +32,17 @@ bool IsAddress(Sensitivity sensitivity) {
 }
 bool IsPayload(Level level, Sensitivity sensitivity) {
   return TreatmentOf(level, sensitivity) == Treatment::kDrop;
+}
+
+// Whether what begins at `offset` lies in the name of memory that has no file, and zeros behind:
+// the same in all recordings.
+bool IsInNameOfMemory(ByteView bytes, const FieldSpan& field, size_t offset) {
+  if (field.info->sensitivity != Sensitivity::kPath || field.form != FieldForm::kBytes)
+    return false;
+  if (offset + sizeof(uint64_t) > field.end) return false;
+  std::string_view text = AsText(bytes.subspan(field.begin, field.end - field.begin));
+  while (text.ends_with('\0')) text.remove_suffix(1);
+  return IsNameOfMemory(text);
 }
 
 // Calls tell(field, index, address) for each address that the fields visited have; of arrays,
@@ -211,6 +223,7 @@ void OutPass::Bytes(const Piece& piece) {
   SearchBytes(piece.bytes, fields_.spans(), reader_.endian(), check_.in.originals,
               [&](const ByteHit& hit) {
                 const bool named = hit.field != nullptr && hit.field->info != nullptr;
+                if (named && IsInNameOfMemory(piece.bytes, *hit.field, hit.offset)) return;
                 const Finding finding = {FindingKind::kOriginalValue,
                                          std::string(piece.name),
                                          std::string(named ? hit.field->info->name : ""),
