@@ -19,6 +19,7 @@ COUNTER = re.compile(r'"((?:perfdata|session|unwind|cfi|dwarf|elf|symbolize|symf
 def documents():
     yield from ROOT.glob("*.md")
     yield from (ROOT / "docs").rglob("*.md")
+    yield from (ROOT / "kernel").glob("*.md")
 
 
 def main():
