@@ -174,7 +174,7 @@ MUTANTS = [
     ("hex in names of events moves", "attr_scrub.cc", "event.ids, text.Moved(name)}",
      "event.ids, name}"),
     ("hex in texts moves", "field_transform.cc",
-     "return text_.Moved(text);\n    case Treatment::kPseudonym:",
+     "return moved(text);\n    case Treatment::kPseudonym:",
      "return text;\n    case Treatment::kPseudonym:"),
     ("breakpoints are looked for in texts", "attr_scrub.cc",
      "|| std::ranges::find(breakpoints_, value) != breakpoints_.end()", ""),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "anonymize/public_names.h"
 #include "perfdata/context_marker.h"
@@ -61,13 +62,17 @@ uint64_t FieldTransform::Number(Sensitivity sensitivity, uint64_t value) {
 
 std::string FieldTransform::Text(Sensitivity sensitivity, const std::string& text) {
   // Readers know memory by such a name, which tells nothing, whatever its bytes look like.
-  if (sensitivity == Sensitivity::kPath && IsNameOfMemory(text)) return text;
+  const bool is_of_memory = sensitivity == Sensitivity::kPath && IsNameOfMemory(text);
+  const auto moved = [&](std::string name) {
+    return is_of_memory ? std::move(name) : text_.Moved(name);
+  };
   switch (TreatmentOf(level_, sensitivity)) {
     case Treatment::kKeep:
     case Treatment::kText:
-      return text_.Moved(text);
+      return moved(text);
     case Treatment::kPseudonym:
-      return text_.Moved(names_.Text(sensitivity, text));
+      // Also of memory: what is in the kernel is public by it.
+      return moved(names_.Text(sensitivity, text));
     default:
       return "";
   }
