@@ -110,6 +110,8 @@ RoundProcessor::RoundProcessor(const ProcessorOptions& options,
       counters_(counters),
       session_(session_features_, kNativeEndian, counters) {
   for (const perfdata::Event& event : events_) table_.Add(event);
+  // Its records are written in our form, and perf warns of a flag that it does not know.
+  for (perfdata::Event& event : written_) event.attr.flags &= ~uint64_t{perfdata::kAttrPtrAuth};
   machine_features_ = MachineFeatures();
   Counters ignored;  // we wrote them ourselves
   for (const auto& [feature, bytes] : machine_features_) {
@@ -142,6 +144,7 @@ Result<std::unique_ptr<RoundProcessor>> RoundProcessor::Create(
   // A link stays, and what it leads to is written, renamed and moved away.
   if (options.path != "-") out->options_.path = os::FollowLinks(options.path);
   TRY(out->CreateFile());
+  out->ReadKeysOfThreads();
   return out;
 }
 

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "os/kernel_masks.h"
+#include "os/pointer_authentication.h"
 #include "perfdata/event_groups.h"
 #include "perfdata/reader.h"
 #include "record/live_unwind.h"
@@ -52,6 +53,7 @@ struct ProcessorOptions {
   bool data_mappings = false;
   bool namespaces = false, cgroups = false;
   os::MaskRoute masks = os::MaskRoute::kCpu;
+  PtrAuthReader ptr_auth = os::ReadPtrAuthFile;  // with MaskRoute::kRecords
   std::vector<std::string> cmdline;
   std::vector<perfdata::EventGroup> groups;  // of the events
   std::optional<int32_t> clockid;
@@ -69,8 +71,8 @@ struct ProcessorTotals {
 
 class RoundProcessor {
  public:
-  // `events` as the kernel writes them. Creates the file, see Publish. `queue`, `executor` and
-  // `counters` must outlive it.
+  // Before the events are enabled and a command is started. `events` as the kernel writes them.
+  // Creates the file, see Publish. `queue`, `executor` and `counters` must outlive it.
   static Result<std::unique_ptr<RoundProcessor>> Create(const ProcessorOptions& options,
                                                         const std::vector<perfdata::Event>& events,
                                                         RoundQueue& queue, Executor& executor,
@@ -113,6 +115,8 @@ class RoundProcessor {
   RoundProcessor(const ProcessorOptions& options, const std::vector<perfdata::Event>& events,
                  RoundQueue& queue, Executor& executor, Counters& counters);
   Status CreateFile();
+  void ReadKeysOfThreads();
+  [[nodiscard]] std::vector<uint32_t> DescribedProcesses() const;
   Status Synthesize();
   Status TakeRound(Round round);
   Status ReadRing(std::vector<uint8_t>& ring);
@@ -154,6 +158,8 @@ class RoundProcessor {
   std::unique_ptr<RecordingFile> file_;  // null when closed
   KernelImage kernel_;
   BuildIdReader build_ids_;
+  // By thread, until they are synthesised: as they were before any change of them was recorded.
+  std::map<uint32_t, os::PointerAuthentication> keys_of_threads_;
   FeatureBytes machine_features_;
   std::deque<std::vector<uint8_t>> rewritten_;  // records that are not as the kernel wrote them
 

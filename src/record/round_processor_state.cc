@@ -20,6 +20,21 @@ Status RoundProcessor::EmitSynthesized(const perfdata::Record& record) {
   return file_->WriteRecord(record);
 }
 
+// Mappings may be read while programs run: records of what changes them meanwhile say the same
+// again. A key that changes before its thread is read would be told of the time before, too.
+void RoundProcessor::ReadKeysOfThreads() {
+  if (options_.masks != os::MaskRoute::kRecords) return;
+  for (const uint32_t pid : DescribedProcesses()) {
+    for (const uint32_t tid : os::ListThreads(pid)) {
+      if (const auto said = options_.ptr_auth(pid, tid)) keys_of_threads_[tid] = *said;
+    }
+  }
+}
+
+std::vector<uint32_t> RoundProcessor::DescribedProcesses() const {
+  return options_.all_processes ? os::ListProcesses() : options_.pids;
+}
+
 Status RoundProcessor::Synthesize() {
   const EmitRecord emit = [this](const perfdata::Record& record) {
     perfdata::Record copy = record;
@@ -36,14 +51,20 @@ Status RoundProcessor::Synthesize() {
     return EmitSynthesized(copy);
   };
   TRY(EmitKernel(emit));
-  const std::vector<uint32_t> pids = options_.all_processes ? os::ListProcesses() : options_.pids;
+  const std::vector<uint32_t> pids = DescribedProcesses();
   ProcessFacts wanted = {options_.data_mappings, os::LearnPointerAuthentication(), {}};
-  if (options_.masks == os::MaskRoute::kRecords) wanted.ptr_auth = os::ReadPtrAuthFile;
+  if (options_.masks == os::MaskRoute::kRecords) {
+    wanted.ptr_auth = [&](uint32_t pid, uint32_t tid) -> Result<os::PointerAuthentication> {
+      const auto known = keys_of_threads_.find(tid);
+      return known != keys_of_threads_.end() ? known->second : options_.ptr_auth(pid, tid);
+    };
+  }
   for (const uint32_t pid : pids) {
     TRY_ASSIGN(const Unread unread, SynthesizeProcess(pid, wanted, build_ids_, emit));
     if (unread.mappings) counters_.Add("record.maps_not_readable");
     if (unread.masks) counters_.Add("record.masks_not_readable");
   }
+  keys_of_threads_.clear();
   TRY(EmitGroups(pids, emit));
   TRY(file_->WriteRecord(MakeRecord(RecordType::kFinishedInit, 0, perfdata::FinishedInit())));
   return file_->EndRound();

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <utility>
 
 #include "os/file.h"
@@ -72,12 +73,14 @@ class PtrAuthTest : public testing::Test {
   }
   void EndRound() { rounds_.push_back(std::exchange(ring_, {})); }
 
-  // What stands in the files, each record by a word and where its type has one, its content.
-  std::vector<std::string> Process() {
+  // What stands in the files, each record by a word and where its type has one, its content, masks
+  // those of process `pid`. `begun` is when the program runs.
+  std::vector<std::string> Process(uint32_t pid = kPid, const std::function<void()>& begun = {}) {
     RoundQueue queue(1 << 20);
     InlineExecutor executor;
     auto processor = RoundProcessor::Create(options_, {event_}, queue, executor, counters_);
     EXPECT_TRUE(processor && (*processor)->Publish());
+    if (begun) begun();
     for (const std::vector<uint8_t>& ring : std::exchange(rounds_, {})) queue.Push({{ring}});
     queue.Close();
     EXPECT_TRUE((*processor)->Run());
@@ -85,7 +88,7 @@ class PtrAuthTest : public testing::Test {
     std::vector<std::string> out;
     for (const std::string& file : (*processor)->totals().files) {
       out.emplace_back("file");
-      Describe(file, out);
+      Describe(file, pid, out);
     }
     return out;
   }
@@ -99,21 +102,25 @@ class PtrAuthTest : public testing::Test {
       const auto* update = record ? std::get_if<perfdata::EventUpdate>(&record->body) : nullptr;
       const auto mask =
           update != nullptr ? perfdata::PacMaskOf(*update, kNativeEndian) : std::nullopt;
-      if (!mask || mask->pid != kPid) return {};
+      if (!mask || mask->pid != pid) return {};
       out.push_back(fmt::format(
-          "{} at {}: {}", mask->tid - kPid, mask->time,
+          "{} at {}: {}", mask->tid - pid, mask->time,
           perfdata::MaskText(mask->enabled_keys, mask->insn_mask, mask->data_mask, mask->source)));
       return {};
     }
-    explicit Describing(std::vector<std::string>& lines) : out(lines) {}
+    Describing(std::vector<std::string>& lines, uint32_t whose) : out(lines), pid(whose) {}
     std::vector<std::string>& out;
+    uint32_t pid;
   };
-  static void Describe(const std::string& path, std::vector<std::string>& out) {
+  static void Describe(const std::string& path, uint32_t pid, std::vector<std::string>& out) {
     const auto source = os::OpenSource(path);
     ASSERT_TRUE(source);
     const auto reader = perfdata::Reader::Open(**source);
     ASSERT_TRUE(reader);
-    Describing describing(out);
+    for (const perfdata::Event& event : (*reader)->events().events()) {
+      EXPECT_FALSE(event.attr.Has(perfdata::kAttrPtrAuth)) << "perf would warn of it";
+    }
+    Describing describing(out, pid);
     EXPECT_TRUE((*reader)->ReadAll(describing));
   }
 
@@ -180,6 +187,22 @@ TEST_F(PtrAuthTest, AFurtherFileBeginsWithTheMasks) {
   EXPECT_EQ(std::vector<std::string>(last.base(), lines.end()),
             (std::vector<std::string>{std::string("0 at 0") + kAllKeys,
                                       std::string("2 at 0") + kNoKeys}));
+}
+
+// What changes once the program runs is told by records, and was otherwise before.
+TEST_F(PtrAuthTest, KeysAreReadBeforeTheProgramRuns) {
+  const auto self = static_cast<uint32_t>(getpid());
+  uint64_t keys = 0x1e;
+  options_.masks = os::MaskRoute::kRecords;
+  options_.pids = {self};
+  options_.ptr_auth = [&](uint32_t, uint32_t) -> Result<os::PointerAuthentication> {
+    return os::PointerAuthentication{keys, kMask, kMask};
+  };
+  const std::vector<std::string> lines = Process(self, [&] { keys = 0x1f; });
+  EXPECT_EQ(lines, (std::vector<std::string>{
+                       "file",
+                       "0 at 0: keys 0x1e, instruction mask 0x7f000000000000, data mask "
+                       "0x7f000000000000, the process's ptr_auth file"}));
 }
 
 }  // namespace

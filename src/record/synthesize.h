@@ -35,12 +35,14 @@ class BuildIdReader {
 // MMAP2 records: "" is "//anon".
 std::string MappingName(const std::string& proc_path);
 
+// What the kernel says of a thread's masks and keys, as os::ReadPtrAuthFile does.
+using PtrAuthReader = std::function<Result<os::PointerAuthentication>(uint32_t pid, uint32_t tid)>;
+
 struct ProcessFacts {
   bool data_mappings = false;  // mappings that are not executable too
   // What os::LearnPointerAuthentication says of this machine.
   std::optional<os::PointerAuthentication> pointer_authentication;
-  // What the kernel says of a thread, os::ReadPtrAuthFile; null: this kernel does not.
-  std::function<Result<os::PointerAuthentication>(uint32_t pid, uint32_t tid)> ptr_auth;
+  PtrAuthReader ptr_auth;  // null: this kernel does not say
 };
 // What was not there to be read of a process.
 struct Unread {
