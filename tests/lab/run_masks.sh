@@ -6,21 +6,8 @@ set -euo pipefail
 lab=$1 guest=$2 share=$3 stackreel=$4
 here=$(dirname "$(readlink -f "$0")")
 
-# The libraries that a file needs and the guest does not have, and those that they need.
-copy_libraries() { # FILE
-  local library path
-  for library in $(readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
-    case $library in libc.so.*|libm.so.*|libgcc_s.so.*|libstdc++.so.*|ld-linux-*) continue ;; esac
-    [ ! -e "$share/lib/$library" ] || continue
-    path=$(aarch64-linux-gnu-gcc -print-file-name="$library")
-    [ -e "$path" ] || path=/usr/lib/aarch64-linux-gnu/$library
-    cp -L "$path" "$share/lib"
-    copy_libraries "$path"
-  done
-}
-
 rm -rf "$share/bin" "$share/lib"
-mkdir -p "$share/bin" "$share/lib"
+mkdir -p "$share/bin"
 compile() { # NAME PROTECTION
   aarch64-linux-gnu-gcc -O2 -g -Wall -Wextra -Werror -fasynchronous-unwind-tables \
     -fomit-frame-pointer -pthread "-mbranch-protection=$2" "$here/masks.c" -o "$share/bin/$1"
@@ -29,6 +16,6 @@ compile masks standard
 compile masks.plain none
 cp "$stackreel" "$here/record_masks.sh" "$share"
 aarch64-linux-gnu-strip -g "$share/stackreel"
-copy_libraries "$share/stackreel"
+"$here/copy_libraries.sh" "$share/stackreel" "$share/lib"
 LAB_TIMEOUT=${LAB_TIMEOUT:-500} "$lab" run "$guest" "$share" 'sh record_masks.sh'
 "$here/../compare_masks.py" "$share/out/masks"
