@@ -88,6 +88,10 @@ class LimitedTest : public testing::TestWithParam<OwnCalls> {
   int Run(InProcessAgent& agent, Body body) {
     const pid_t child = fork();
     if (child == 0) {
+      if (GetParam() == OwnCalls::kNone) {
+        agent.control().last_ticks = __builtin_ia32_rdtsc();
+        agent.control().short_tid_offset = tracedata::kNoTidOffset;
+      }
       agent.control().own_calls = GetParam();
       Limit(GetParam());
       syscall(SYS_exit, body());

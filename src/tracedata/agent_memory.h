@@ -106,7 +106,7 @@ static_assert(sizeof(DirectoryEntry) == 16);
 enum class OwnCalls : uint32_t {
   kAny = 0,
   kFew = 1,   // gettid and clock_gettime, where nothing else tells thread and time
-  kNone = 2,  // seccomp's strict mode
+  kNone = 2,  // seccomp's strict mode, under which rdtsc is fatal, too
 };
 
 // How a thread that finds no free chunk goes on.

@@ -293,7 +293,16 @@ Status TraceSession::LimitOwnCalls(const SeccompStatus& status) {
   if (known && *known >= limit) return {};
   TRY_ASSIGN(const Holding held, Holding::Of(*target_));
   TRY_ASSIGN(const OwnCalls left, target_->ReadObject<OwnCalls>(at));
-  if (left < limit) TRY(target_->WriteObject(at, limit));
+  if (left < limit) {
+    // Without system calls and without rdtsc there is no clock: time stands still.
+    if (is_strict) {
+      const Avma control = agent_->place().control();
+      TRY(target_->WriteObject(control + offsetof(AgentControl, last_ticks), NowTicks()));
+      TRY(target_->WriteObject(control + offsetof(AgentControl, short_tid_offset),
+                               tracedata::kNoTidOffset));
+    }
+    TRY(target_->WriteObject(at, limit));
+  }
   TRY(ReadNoTexts());
   return functions_->GiveUpTraps(std::string(kCallsLimited));
 }

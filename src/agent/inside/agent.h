@@ -42,9 +42,11 @@ inline bool MayCall() {
 inline bool MayCallNothing() {
   return agent_control.own_calls.load(std::memory_order_acquire) == tracedata::OwnCalls::kNone;
 }
-uint64_t KernelTicks();  // waiting.cc
+uint64_t KernelTicks();  // waiting.cc; or the last ones
+// Under seccomp's strict mode rdtsc is fatal, too.
 inline uint64_t Ticks() {
-  return agent_control.kernel_clock == 0 ? __builtin_ia32_rdtsc() : KernelTicks();
+  const bool by_kernel = agent_control.kernel_clock != 0 || MayCallNothing();
+  return by_kernel ? KernelTicks() : __builtin_ia32_rdtsc();
 }
 // The word of a stack.
 inline volatile uint64_t& WordAt(uint64_t place) {
@@ -113,6 +115,7 @@ class WaitingTime {
  private:
   uint64_t since_ = 0;        // nanoseconds, where the kernel may be asked
   uint64_t since_ticks_ = 0;  // 0: not yet
+  uint64_t asked_ = 0;        // times
 };
 
 // chunks.cc: events. The slot is the caller's.

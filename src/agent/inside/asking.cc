@@ -160,6 +160,11 @@ void LimitTo(OwnCalls left) {
   if (agent_control.trap_table.load() != 0) agent_control.traps_unsafe.store(1);
   const bool asks = IsLookedAt();
   const uint32_t request = asks ? Ask() : 0;
+  if (left == OwnCalls::kNone) {
+    // The kernel lets nobody read the time stamp counter then: time stands still.
+    agent_control.last_ticks.store(Ticks());
+    __atomic_store_n(&agent_control.short_tid_offset, tracedata::kNoTidOffset, __ATOMIC_RELEASE);
+  }
   agent_control.own_calls.store(left);
   if (asks) AwaitAnswer(request);
 }

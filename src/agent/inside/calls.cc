@@ -158,7 +158,7 @@ extern "C" uint64_t agent_enter_slowly(uint64_t place, uint64_t function, uint64
 // The address that the function returns to. `slot` as above.
 extern "C" uint64_t agent_leave_slowly(uint64_t place, uint64_t return_point, uint64_t end,
                                        const SavedRegisters* registers, ThreadSlot* slot) {
-  if (agent_control.kernel_clock != 0) end = Ticks();  // not what entry.S has read
+  if (end == 0) end = Ticks();  // entry.S has not read the time
   if (slot == nullptr) slot = FindSlot();
   if (slot == nullptr) return ReturnFromElsewhere(nullptr, place, return_point);
   if (!Seize(*slot, place, AddressOf(__builtin_frame_address(0)))) {

@@ -255,6 +255,8 @@ agent_enter_framed_acting:
   .p2align 5
 agent_leave:
   SAVE
+  cmp dword ptr [rip + agent_control + CONTROL_TID_OFFSET], 0
+  jl 24f  // rdtsc might be fatal
   rdtsc
   shl rdx, 32
   or rax, rdx
@@ -317,6 +319,8 @@ agent_leave:
   mov [rsp + SAVED + 8], rax
   RESTORE
   ret
+24:
+  xor eax, eax
 23:
   xor ecx, ecx
   jmp 21b
