@@ -4,8 +4,10 @@
 #include <string>
 
 #include "base/byte_writer.h"
+#include "tracedata/call_losses.h"
 #include "tracedata/fake_trace.h"
 #include "tracedata/fake_uftrace.h"
+#include "tracedata/loss_reason.h"
 #include "tracedata/trace_copy.h"
 #include "tracedata/uftrace_record.h"
 #include "tracedata/uftrace_text.h"
@@ -260,6 +262,46 @@ TEST_F(UftraceData, ATraceWrittenAsUftracesIsReadAsItWas) {
   ASSERT_TRUE(CopyTrace(**again, *copy_writer));
   auto third = copy.Open();
   EXPECT_EQ(TextOf(**third, 1), TextOf(**source, 1));
+}
+
+// Such as of a thread that found no space to the end.
+TEST_F(UftraceData, LossesThatOnlyFactsTellOfAreWritten) {
+  FakeTrace trace;
+  auto writer = TraceWriter::Begin(trace.calls, trace.facts, 1);
+  (void)writer->Add(TraceClock{.origin_ticks = 0, .ticks_per_second = 1'000'000'000});
+  (void)writer->Add(TraceModule{.id = 3, .path = "/bin/prog"});
+  (void)writer->Add(
+      TraceFunction{.id = 0, .module = 3, .svma = Svma(0x1000), .size = 16, .name = "f0"});
+  (void)writer->Add(TraceThread{.index = 0, .pid = 10, .tid = 10, .comm = "prog"});
+  ChunkBuilder builder(*writer, 0);
+  WriteRun({{.kind = EventKind::kEntry, .ticks = 10, .function = 0},
+            {.kind = EventKind::kExit, .ticks = 40, .function = 0}},
+           builder);
+  (void)builder.Flush();
+  (void)writer->Add(TraceLoss{.pid = 10, .reason = "could not be written", .calls = 30});
+  for (const uint32_t pid : {10u, 11u}) {  // nothing was recorded of the second
+    (void)writer->Add(
+        TraceLoss{.pid = pid, .reason = std::string(LossReasonText(0)), .calls = pid});
+  }
+  (void)writer->Flush();
+  auto source = trace.Open();
+  MemoryFolder written = WrittenAsUftraces(**source);
+  auto again = OpenUftraceData(written.Reader());
+  ASSERT_TRUE(again);
+  ASSERT_EQ((*again)->tables().threads.size(), 2u);
+  for (size_t row = 0; row < 2; ++row) {
+    const std::unique_ptr<ThreadCalls> thread = (*again)->CallsOf(row);
+    const uint32_t pid = (*again)->tables().threads[row].pid;
+    CallLosses losses;
+    while (true) {
+      const auto batch = thread->Next();
+      ASSERT_TRUE(batch);
+      if (batch->events.empty()) break;
+      for (const OrderedEvent& event : batch->events) losses.Add(event);
+    }
+    EXPECT_EQ(losses.total(), pid == 10 ? 40 : 11);
+    EXPECT_EQ(TextOf(**again, row), pid == 10 ? "+f0@10 -f0@40 !@40 " : "!@40 ");
+  }
 }
 
 // Whose first chunk may be written first: it begins with what its parent had open.

@@ -112,6 +112,10 @@ class UftraceWriter {
   void PutEvent(const EventBatch& batch, const OrderedEvent& event, OpenCalls& open);
   Status WriteThread(size_t row);
   Status WriteCalls(size_t row, OpenCalls& open, std::unique_ptr<ByteSink>& file);
+  Result<std::unique_ptr<ByteSink>> CreateFile(const TraceThread& thread, uint64_t first_ticks);
+  void NoteUntoldLosses();
+  void PutUntoldLosses(uint32_t pid, uint64_t ticks, size_t depth);
+  Status WriteLossesOfNone();
   [[nodiscard]] std::optional<size_t> AfterExec(size_t row) const;
   Status WriteSymbols();
   Status WriteTasks();
@@ -142,7 +146,8 @@ class UftraceWriter {
   FunctionsByAddress functions_;
   ByteWriter records_{Endian::kLittle};
   CallLosses losses_;
-  uint64_t first_ = UINT64_MAX, last_ = 0;
+  std::map<uint32_t, uint64_t> untold_losses_;  // by process: calls that only facts tell of
+  uint64_t first_ = UINT64_MAX, last_ = 0, last_ticks_ = 0;
   struct Written {
     uint32_t pid, tid;
     uint64_t first;
@@ -287,7 +292,48 @@ Status UftraceWriter::WriteThread(size_t row) {
     written_.insert(*next);
     TRY(WriteCalls(*next, open, file));
   }
-  return file == nullptr ? Status() : file->Write(records_.view());
+  if (file == nullptr) return {};
+  PutUntoldLosses(tables_.threads[row].pid, last_ticks_, open.depth());
+  return file->Write(records_.view());
+}
+
+Result<std::unique_ptr<ByteSink>> UftraceWriter::CreateFile(const TraceThread& thread,
+                                                            uint64_t first_ticks) {
+  // A number that was used again is another thread.
+  uint32_t tid = thread.tid;
+  while (!tids_.insert(tid).second) tid = *tids_.rbegin() + 1;
+  threads_.push_back({thread.pid, tid, Time(first_ticks)});
+  first_ = std::min(first_, Time(first_ticks));
+  return out_.Create(fmt::format("{}.dat", tid));
+}
+
+// uftrace has no other place for them than among a thread's records.
+void UftraceWriter::NoteUntoldLosses() {
+  for (const TraceLoss& loss : tables_.losses) {
+    if (loss.calls != 0) untold_losses_[loss.pid] += loss.calls;
+  }
+}
+
+// It is the first thread of the process that has records.
+void UftraceWriter::PutUntoldLosses(uint32_t pid, uint64_t ticks, size_t depth) {
+  const auto untold = untold_losses_.find(pid);
+  if (untold == untold_losses_.end()) return;
+  PutRecord(UftraceType::kLost, ticks, static_cast<uint32_t>(depth), untold->second, false);
+  untold_losses_.erase(untold);
+}
+
+// Of processes of which nothing else was recorded.
+Status UftraceWriter::WriteLossesOfNone() {
+  while (!untold_losses_.empty()) {
+    const uint32_t pid = untold_losses_.begin()->first;
+    const uint64_t ticks = std::max(last_ticks_, tables_.clock.origin_ticks);
+    TRY_ASSIGN(const auto file, CreateFile({.pid = pid, .tid = pid}, ticks));
+    last_ = std::max(last_, Time(ticks));
+    records_.Clear();
+    PutUntoldLosses(pid, ticks, 0);
+    TRY(file->Write(records_.view()));
+  }
+  return {};
 }
 
 // Behind those of what the thread was before, if there is a file already.
@@ -300,12 +346,7 @@ Status UftraceWriter::WriteCalls(size_t row, OpenCalls& open, std::unique_ptr<By
     if (batch.events.empty()) return {};
     const uint64_t first = batch.events.front().ticks;
     if (file == nullptr) {
-      // A number that was used again is another thread.
-      uint32_t tid = thread.tid;
-      while (!tids_.insert(tid).second) tid = *tids_.rbegin() + 1;
-      TRY_ASSIGN(file, out_.Create(fmt::format("{}.dat", tid)));
-      threads_.push_back({thread.pid, tid, Time(first)});
-      first_ = std::min(first_, Time(first));
+      TRY_ASSIGN(file, CreateFile(thread, first));
     } else if (begins) {
       open.EndAll([&](uint32_t inner) {
         PutRecord(UftraceType::kExit, first, static_cast<uint32_t>(open.depth()), AddressOf(inner),
@@ -314,7 +355,8 @@ Status UftraceWriter::WriteCalls(size_t row, OpenCalls& open, std::unique_ptr<By
     }
     begins = false;
     for (const OrderedEvent& event : batch.events) PutEvent(batch, event, open);
-    last_ = std::max(last_, Time(batch.events.back().ticks));
+    last_ticks_ = batch.events.back().ticks;
+    last_ = std::max(last_, Time(last_ticks_));
     if (records_.size() < kPiece) continue;
     TRY(file->Write(records_.view()));
     records_.Clear();
@@ -528,9 +570,11 @@ Status UftraceWriter::WriteInfo() {
 
 Status UftraceWriter::Write() {
   losses_.AddFacts(tables_);
+  NoteUntoldLosses();
   for (size_t row = 0; row < tables_.threads.size(); ++row) {
     if (!written_.contains(row)) TRY(WriteThread(row));
   }
+  TRY(WriteLossesOfNone());
   TRY(WriteSymbols());
   TRY(WriteMap());
   TRY(WriteTasks());
