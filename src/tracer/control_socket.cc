@@ -23,6 +23,10 @@ namespace {
 constexpr time_t kPatienceSeconds = 3;
 constexpr int kPatiencesWhileItRuns = 10;
 constexpr time_t kRequestSeconds = 2;
+// Who asks may have given up meanwhile, so nothing is done before both have said another word: the
+// trace that it is there, who asks that it waits still.
+constexpr uint8_t kReady = 'r';
+constexpr uint8_t kGoOn = 'g';
 
 bool IsOurDirectory(const std::string& path) {
   struct stat info = {};
@@ -86,6 +90,12 @@ Result<std::vector<uint8_t>> Receive(int fd) {
   }
   bytes.resize(static_cast<size_t>(got));
   return bytes;
+}
+
+Status ReceiveWord(int fd, uint8_t word) {
+  TRY_ASSIGN(const std::vector<uint8_t> bytes, Receive(fd));
+  if (bytes.size() == 1 && bytes[0] == word) return {};
+  return Fail(ErrorKind::kDamaged, "the other end of the control socket is of another version");
 }
 
 Status Send(int fd, ByteView bytes) {
@@ -153,6 +163,8 @@ Result<ControlServer::Conversation> ControlServer::Accept() const {
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
   TRY_ASSIGN(conversation.request, Receive(fd));
+  TRY(Send(fd, {&kReady, 1}));
+  TRY(ReceiveWord(fd, kGoOn));
   return conversation;
 }
 
@@ -164,8 +176,11 @@ namespace {
 
 bool IsTimeout(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
 
+// How far a request is.
+enum class Asked : uint8_t { kNothingDone, kTakenUp };
+
 // Waits until something can be received. Fails where who traces `pid` is stopped, or is silent.
-Status AwaitAnswer(int fd, uint32_t pid) {
+Status AwaitAnswer(int fd, uint32_t pid, Asked asked) {
   const std::optional<ucred> peer = PeerOf(fd);
   const pid_t tracer = peer ? peer->pid : 0;
   for (int i = 1;; ++i) {
@@ -176,9 +191,13 @@ Status AwaitAnswer(int fd, uint32_t pid) {
       return Fail(os::ErrnoError(errno, "cannot wait for the trace"));
     const bool is_stopped = IsStopped(tracer);
     if (!is_stopped && i < kPatiencesWhileItRuns) continue;
+    const bool goes_on = asked == Asked::kTakenUp;
     return Fail(
-        Error(ErrorKind::kIo, fmt::format("process {}, which traces process {}, does not answer{}",
-                                          tracer, pid, is_stopped ? ": it is stopped" : ""))
+        Error(ErrorKind::kIo, fmt::format("process {}, which traces process {}, does not answer{}; "
+                                          "{}",
+                                          tracer, pid, is_stopped ? ": it is stopped" : "",
+                                          goes_on ? "what was asked for is done when it goes on"
+                                                  : "nothing was done"))
             .WithCure(is_stopped ? fmt::format("let it go on: kill -CONT {}", tracer)
                                  : "ask again; see what it waits for: its disk may be slow"));
   }
@@ -209,7 +228,10 @@ Result<std::vector<uint8_t>> AskTrace(uint32_t pid, ByteView request) {
                 fmt::format("{} is held open by another user, and is not trusted", path));
   }
   TRY(Send(fd.get(), request));
-  TRY(AwaitAnswer(fd.get(), pid));
+  TRY(AwaitAnswer(fd.get(), pid, Asked::kNothingDone));
+  TRY(ReceiveWord(fd.get(), kReady));
+  TRY(Send(fd.get(), {&kGoOn, 1}));
+  TRY(AwaitAnswer(fd.get(), pid, Asked::kTakenUp));
   return Receive(fd.get());
 }
 

@@ -34,7 +34,7 @@ class ControlServer {
     os::Fd peer;
     std::vector<uint8_t> request;
   };
-  // Takes the next one; fails where it is another user's, or says nothing.
+  // Takes the next one; fails where it is another user's, says nothing, or has given up meanwhile.
   Result<Conversation> Accept() const;
   // Answers, and hangs up.
   static Status Answer(Conversation conversation, ByteView answer);
@@ -47,7 +47,7 @@ class ControlServer {
 };
 
 // Asks the trace of process `pid`, and waits for the answer. kNotFound: nobody traces it, as far as
-// this user can see.
+// this user can see. Where nobody takes the request up, it is withdrawn: nothing is done later.
 Result<std::vector<uint8_t>> AskTrace(uint32_t pid, ByteView request);
 
 }  // namespace stackreel::tracer

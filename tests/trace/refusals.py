@@ -150,8 +150,16 @@ class Cases:
                 self.trace("traced_by_stackreel", "-P", "parse_line", "-p", str(target.pid),
                            target=target)
                 first.send_signal(signal.SIGSTOP)
-                self.command("tracer_is_stopped", "status", "-p", str(target.pid))
+                pid = str(target.pid)
+                self.command("tracer_is_stopped", "status", "-p", pid)
+                self.command("patch_by_stopped_tracer", "patch", "-p", pid, "parse_file")
+                self.command("filter_by_stopped_tracer", "filter", "-p", pid, "-F", "parse_line")
                 first.send_signal(signal.SIGCONT)
+                # What was refused is not done later either.
+                status = subprocess.run([STACKREEL, "status", "-p", pid, "--json"],
+                                        capture_output=True, text=True, timeout=60).stdout
+                if not re.search(r'"named": 1,', status) or '"filters"' in status:
+                    self.wrong.append(f"what was refused was done: {status}")
                 first.send_signal(signal.SIGINT)
 
     def run_killed(self):
