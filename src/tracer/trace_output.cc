@@ -14,6 +14,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace stackreel::tracer {
 
@@ -52,12 +53,39 @@ void RemoveTrace(const fs::path& directory) {
   fs::remove(directory, error);
 }
 
+// What stands behind DIR.old of a trace that is to be replaced, before the id of who does that.
+constexpr std::string_view kReplaced = ".replaced-";
+
+// Of tracers that were killed before they came to it.
+void RecoverReplaced(const fs::path& old) {
+  const std::string prefix = old.filename().string() + std::string(kReplaced);
+  std::error_code error;
+  std::vector<fs::path> left;
+  const fs::path parent = old.has_parent_path() ? old.parent_path() : ".";
+  for (const auto& entry : fs::directory_iterator(parent, error)) {
+    const std::string name = entry.path().filename();
+    if (name.size() == prefix.size() || !name.starts_with(prefix)) continue;
+    const bool is_number = name.find_first_not_of("0123456789", prefix.size()) == std::string::npos;
+    if (is_number && fs::is_directory(entry.symlink_status())) left.push_back(entry.path());
+  }
+  for (const fs::path& replaced : left) {
+    const auto lock = Lock(replaced);
+    if (!lock || !IsTrace(replaced)) continue;
+    if (fs::exists(fs::symlink_status(old, error))) {
+      RemoveTrace(replaced);
+    } else {
+      fs::rename(replaced, old, error);
+    }
+  }
+}
+
 }  // namespace
 
 Result<FormerTraces> FormerTraces::MoveAway(const std::string& directory) {
   FormerTraces former(directory);
   std::error_code error;
   const fs::path path(directory);
+  RecoverReplaced(former.Old());
   if (!fs::exists(fs::symlink_status(path, error))) return former;
   if (!fs::is_directory(path, error) || !IsTrace(path)) {
     return Fail(Error(ErrorKind::kUsage,
@@ -67,7 +95,7 @@ Result<FormerTraces> FormerTraces::MoveAway(const std::string& directory) {
   TRY_ASSIGN(const os::Fd unused, Lock(directory));
   const std::string old = former.Old();
   if (fs::is_directory(old, error) && IsTrace(old)) {
-    TRY_ASSIGN(const os::Fd unused_old, Lock(old));
+    TRY_ASSIGN(former.older_lock_, Lock(old));
     fs::rename(old, former.Older(), error);
     if (error) return Fail(os::ErrnoError(error.value(), "cannot replace", old));
     former.has_older_ = true;
@@ -83,7 +111,7 @@ Result<FormerTraces> FormerTraces::MoveAway(const std::string& directory) {
 
 std::string FormerTraces::Old() const { return directory_ + ".old"; }
 std::string FormerTraces::Older() const {
-  return fmt::format("{}.old.replaced-{}", directory_, getpid());
+  return fmt::format("{}{}{}", Old(), kReplaced, getpid());
 }
 
 void FormerTraces::PutBack() {
@@ -91,11 +119,13 @@ void FormerTraces::PutBack() {
   if (std::exchange(has_old_, false)) fs::rename(Old(), directory_, error);
   if (error) return Replace();  // it stays DIR.old
   if (std::exchange(has_older_, false)) fs::rename(Older(), Old(), error);
+  older_lock_ = {};
 }
 
 void FormerTraces::Replace() {
   has_old_ = false;
   if (std::exchange(has_older_, false)) RemoveTrace(Older());
+  older_lock_ = {};
 }
 
 Result<std::unique_ptr<TraceOutput>> TraceOutput::Create(const std::string& directory, int level) {

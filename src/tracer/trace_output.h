@@ -21,10 +21,12 @@ class FormerTraces {
   explicit FormerTraces(std::string directory) : directory_(std::move(directory)) {}
   FormerTraces(FormerTraces&& other) noexcept
       : directory_(std::move(other.directory_)),
+        older_lock_(std::move(other.older_lock_)),
         has_old_(std::exchange(other.has_old_, false)),
         has_older_(std::exchange(other.has_older_, false)) {}
   FormerTraces& operator=(FormerTraces&& other) noexcept {
     std::swap(directory_, other.directory_);
+    std::swap(older_lock_, other.older_lock_);
     std::swap(has_old_, other.has_old_);
     std::swap(has_older_, other.has_older_);
     return *this;
@@ -34,7 +36,8 @@ class FormerTraces {
   ~FormerTraces() { Replace(); }
 
   // Makes DIR.old of `directory`, and of what was DIR.old DIR.old.replaced-PID. After an error all
-  // is as it was: kUsage if one of them is neither a trace nor empty, or is being written.
+  // is as it was: kUsage if one of them is neither a trace nor empty, or is being written. What
+  // others have left who were killed meanwhile becomes DIR.old again, or goes where there is one.
   static Result<FormerTraces> MoveAway(const std::string& directory);
   // All is as it was. There must be nothing in the place of the new trace.
   void PutBack();
@@ -46,6 +49,7 @@ class FormerTraces {
   [[nodiscard]] std::string Older() const;
 
   std::string directory_;
+  os::Fd older_lock_;  // by that others see that somebody sees to it
   bool has_old_ = false, has_older_ = false;
 };
 

@@ -96,6 +96,36 @@ TEST_F(TraceOutputTest, OldOneThatIsNoTraceLeavesAllAsItWas) {
   EXPECT_EQ(All(), before);
 }
 
+// By a tracer that was killed while it began.
+TEST_F(TraceOutputTest, WhatWasLeftToBeReplacedGoes) {
+  Make("a.old.replaced-77", "left");
+  Make("a.old.replaced-x", "somebody's");
+  const auto output = TraceOutput::Create(trace_, 1);
+  ASSERT_TRUE(output);
+  (*output)->Keep();
+  EXPECT_THAT(All(), ElementsAre(Pair("a", testing::Not("last")), Pair("a.old", "last"),
+                                 Pair("a.old.replaced-x", "somebody's")));
+}
+
+TEST_F(TraceOutputTest, WhatWasLeftToBeReplacedIsTheOldOneAgain) {
+  fs::rename(folder_ / "a.old", folder_ / "a.old.replaced-77");
+  fs::remove_all(trace_);
+  const auto output = TraceOutput::Create(trace_, 1);
+  ASSERT_TRUE(output);
+  (*output)->Keep();
+  EXPECT_THAT(All(), ElementsAre(Pair("a", testing::_), Pair("a.old", "one before")));
+}
+
+// Of a tracer that begins just now.
+TEST_F(TraceOutputTest, WhatIsAboutToBeReplacedStays) {
+  const auto first = TraceOutput::Create(trace_, 1);
+  ASSERT_TRUE(first);
+  const auto with_three = All();
+  EXPECT_EQ(with_three.size(), 3u);
+  EXPECT_FALSE(TraceOutput::Create(trace_, 1));
+  EXPECT_EQ(All(), with_three);
+}
+
 TEST_F(TraceOutputTest, OnceBegunTheLastIsTheOldOne) {
   const auto output = TraceOutput::Create(trace_, 1);
   ASSERT_TRUE(output);
