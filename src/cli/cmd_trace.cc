@@ -462,6 +462,13 @@ int TraceCommand::Report(const TraceSummary& summary, const GlobalOptions& globa
     if (summary.executed != 0) {
       Print(stderr, "  followed into {}\n", Plural(summary.executed, "program"));
     }
+    if (summary.executed_children != 0) {
+      const bool one = summary.executed_children == 1;
+      Print(stderr, "  {} executed {}, not traced\n",
+            one ? "1 child process has"
+                : fmt::format("{} child processes have", summary.executed_children),
+            one ? "another program" : "other programs");
+    }
     if (summary.end == TraceEnd::kExecuted) {
       Print(stderr, "  the process has executed another program, which is not traced{}\n",
             summary.not_followed ? ": " + summary.not_followed->message : "; see --follow");

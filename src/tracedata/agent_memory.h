@@ -22,7 +22,7 @@
 namespace stackreel::tracedata {
 
 inline constexpr uint64_t kAgentMagic = 0x31746e6761727473;  // "stragnt1"
-inline constexpr uint32_t kAgentVersion = 15;
+inline constexpr uint32_t kAgentVersion = 16;
 
 inline constexpr uint64_t kAgentCodeSize = 64 << 10;
 
@@ -176,8 +176,11 @@ struct AgentControl {
   // Rises only: the agent sets it before the program limits its system calls, and so does the
   // tracer where it finds that it has.
   std::atomic<OwnCalls> own_calls = OwnCalls::kAny;
-  std::atomic<uint64_t> last_ticks = 0;  // of kernel_clock; time stands still under kNone
-  uint64_t reserved[17] = {};
+  std::atomic<uint64_t> last_ticks = 0;  // under kNone time stands still here
+  // The child that PoolHeader::executed_children has counted last: it may try several files.
+  std::atomic<uint32_t> counted_child = 0;
+  uint32_t reserved_word = 0;
+  uint64_t reserved[16] = {};
 };
 inline constexpr uint64_t kControlSize = 4096;
 // What a system call that the tracer has a held process make points to.
@@ -249,7 +252,9 @@ struct PoolHeader {
   // Chunks that have memory, the first ones. The tracer adds some where threads own most of them:
   // who calls rarely keeps his for long.
   std::atomic<uint32_t> ready = 0;
-  uint32_t reserved[18] = {};
+  // Children that have executed another program (or are about to), and nobody was asked for.
+  std::atomic<uint32_t> executed_children = 0;
+  uint32_t reserved[17] = {};
   // Every lost call, whether a kLost tells of it or not: what outlives the process. Threads share
   // the rows out between them, so that they do not wait for each other's cache line.
   struct alignas(64) Losses {

@@ -96,6 +96,7 @@ Status TraceSession::CloseProgram() {
   NoteMatched();
   Status stopped = collector_->Stop();
   Status taken = collector_->TakeOwned({}, /*all=*/false);
+  summary_.executed_children += agent_->pool().header().executed_children;
   agent_->pool().Drop();
   collected_before_ += collector_->counts();
   lost_before_ = lost();

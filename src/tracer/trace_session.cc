@@ -455,6 +455,7 @@ Result<TraceSummary> TraceSession::Finish(TraceEnd end) {
   if (Status collected = Collect(std::move(open)); summary_.write_error) {
     summary_.write_error = std::move(collected);
   }
+  summary_.executed_children += agent_->pool().header().executed_children;
   agent_->pool().Drop();
   summary_.sites = functions_->Count();
   if (values_ != nullptr) summary_.without_values = values_->without();

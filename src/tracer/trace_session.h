@@ -71,6 +71,7 @@ struct TraceSummary {
   PatchCounts followed;                // of libraries loaded since
   PatchCounts acting;                  // functions of filters and triggers, when it began
   size_t executed = 0;                 // programs that were followed into
+  size_t executed_children = 0;        // child processes that executed others, not followed
   std::vector<std::string> unmatched;  // patterns that nothing has matched, up to its end
   bool anything_patched = false;       // of what is recorded, at whatever time
   // Why the last one was not, if that was tried.

@@ -77,6 +77,25 @@ bool IsLookedAt() {
          agent_control.fork_generation == 0 && (!MayCall() || Getpid() == agent_control.pid);
 }
 
+// The calling process, if it is a child of the one that is traced; 0: it is not, or that is not to
+// be learnt (of a child of vfork, where the kernel may not be asked).
+uint32_t OwnPidOfChild() {
+  if (!MayCall()) return agent_control.fork_generation != 0 ? agent_control.pid : 0;
+  const uint32_t pid = Getpid();
+  return agent_control.fork_generation != 0 || pid != agent_control.pid ? pid : 0;
+}
+
+// Once for each child, however many files it tries until one can be executed.
+void CountExecuting(uint32_t child) {
+  if (agent_control.counted_child.exchange(child) != child) Pool().executed_children.fetch_add(1);
+}
+// It ends without: none could be.
+void CountNoMore(uint32_t child) {
+  if (agent_control.counted_child.compare_exchange_strong(child, 0)) {
+    Pool().executed_children.fetch_sub(1);
+  }
+}
+
 // This thread's open calls. (A child of vfork tells of its parent's, which does no harm.)
 void TellOwnCalls(uint64_t place) {
   ThreadSlot* slot = FindSlot();
@@ -187,6 +206,7 @@ extern "C" void agent_libraries_changed(uint64_t) {
 extern "C" void agent_program_ends(uint64_t place) {
   if (agent_control.recording.load(std::memory_order_relaxed) == 0) return;
   TellOwnCalls(place);
+  if (const uint32_t child = OwnPidOfChild(); child != 0) CountNoMore(child);
   if (HasOtherThreads() && IsLookedAt()) AwaitAnswer(Ask());
 }
 
@@ -194,6 +214,7 @@ extern "C" void agent_program_ends(uint64_t place) {
 extern "C" void agent_program_executes(uint64_t place) {
   if (agent_control.recording.load(std::memory_order_relaxed) == 0) return;
   TellOwnCalls(place);
+  if (const uint32_t child = OwnPidOfChild(); child != 0) CountExecuting(child);
   const bool follow = agent_control.follow.load() != 0;
   if ((!follow && !HasOtherThreads()) || !IsLookedAt()) return;
   if (follow) agent_control.executing_tid.store(OwnTid());
