@@ -13,6 +13,7 @@ whose rule has one of the TEXTs; --check takes a moment, and is a test of every 
 """
 
 import argparse
+import filecmp
 import os
 import shutil
 import subprocess
@@ -469,13 +470,29 @@ def check():
     return bad == 0
 
 
-def prepare(folder):
-    """Copies the sources and compiles the test as it is, which must pass."""
+def copy_sources(folder):
+    """Makes the folder's sources those of the tree, whatever a run that was ended has left there.
+
+    A source that differs gets the time of now: that of the tree may be older than what was compiled
+    of another one here.
+    """
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True)
     for name in listed.stdout.decode().split("\0"):
-        if os.path.isfile(os.path.join(ROOT, name)):
-            os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
-            shutil.copy2(os.path.join(ROOT, name), os.path.join(folder, name))
+        source, copy = os.path.join(ROOT, name), os.path.join(folder, name)
+        if not os.path.isfile(source):
+            if os.path.isfile(copy):
+                os.remove(copy)
+            continue
+        if os.path.isfile(copy) and filecmp.cmp(source, copy, shallow=False):
+            continue
+        os.makedirs(os.path.dirname(copy), exist_ok=True)
+        shutil.copyfile(source, copy)
+        shutil.copymode(source, copy)
+
+
+def prepare(folder):
+    """Copies the sources and compiles the test as it is, which must pass."""
+    copy_sources(folder)
     launcher = [f"-DCMAKE_CXX_COMPILER_LAUNCHER={found}"
                 for found in [shutil.which("ccache")] if found]
     subprocess.run(["cmake", "--preset", "dev", *launcher], cwd=folder, check=True,
@@ -483,41 +500,51 @@ def prepare(folder):
 
 
 def test_fails(folder, jobs):
-    """True if a test fails, "compile" if it is none that compiles."""
+    """Whether a test fails (or "compile" if it is none that compiles), and what was printed."""
     built = subprocess.run(["ninja", "-C", "build/dev", f"-j{jobs}", "anonymize_test"], cwd=folder,
-                           capture_output=True, check=False)
+                           capture_output=True, text=True, errors="replace", check=False)
     if built.returncode != 0:
-        return "compile"
+        return "compile", built.stdout
     test = os.path.join(folder, "build/dev/src/anonymize/anonymize_test")
     try:
-        return subprocess.run([test, "--gtest_fail_fast", "--gtest_brief=1"], timeout=600,
-                              capture_output=True, check=False).returncode != 0
+        ran = subprocess.run([test, "--gtest_fail_fast", "--gtest_brief=1"], timeout=600,
+                             capture_output=True, text=True, errors="replace", check=False)
     except subprocess.TimeoutExpired:
-        return True
+        return True, "it took more than 10 minutes"
+    return ran.returncode != 0, ran.stdout + ran.stderr
+
+
+def fails_without(folder, jobs, mutant):
+    """What test_fails has of the mutant."""
+    _, name, old, new = mutant
+    path = os.path.join(folder, "src/anonymize", name)
+    with open(path, encoding="utf-8") as source:
+        text = source.read()
+    try:
+        with open(path, "w", encoding="utf-8") as source:
+            source.write(mutated(text, old, new))
+        return test_fails(folder, jobs)[0]
+    finally:
+        with open(path, "w", encoding="utf-8") as source:
+            source.write(text)
 
 
 def run(folder, only, jobs):
     """Tries the mutants; gives how many survived."""
     prepare(folder)
-    if test_fails(folder, jobs) is not False:
-        sys.exit("anonymize_test fails without any mutant")
+    fails, printed = test_fails(folder, jobs)
+    if fails is not False:
+        sys.exit(f"{printed}\nanonymize_test fails without any mutant")
     survived = tried = 0
-    for rule, name, old, new in MUTANTS:
-        if only and not any(text in rule for text in only):
+    for mutant in MUTANTS:
+        if only and not any(text in mutant[0] for text in only):
             continue
         tried += 1
-        path = os.path.join(folder, "src/anonymize", name)
-        with open(path, encoding="utf-8") as source:
-            text = source.read()
-        with open(path, "w", encoding="utf-8") as source:
-            source.write(mutated(text, old, new))
-        fails = test_fails(folder, jobs)
-        with open(path, "w", encoding="utf-8") as source:
-            source.write(text)
+        fails = fails_without(folder, jobs, mutant)
         if fails is not True:
             survived += 1
         outcome = {True: "killed", False: "SURVIVED", "compile": "DOES NOT COMPILE"}[fails]
-        print(f"{outcome}: {rule}", flush=True)
+        print(f"{outcome}: {mutant[0]}", flush=True)
     print(f"{tried} mutants, {survived} survived")
     return survived
 
