@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "anonymize/fake_leaks.h"
+#include "anonymize/fake_agreement.h"
 
 namespace stackreel::anonymize {
 namespace {
@@ -11,42 +11,7 @@ namespace {
 using namespace fake;  // NOLINT(google-build-using-namespace): what tests of verification are made
                        // of
 
-constexpr uint64_t kText = 0x555500000000;
-
-// At all levels, into files and pipes; what does not decode is left out.
-void ExpectAgreement(const Bytes& in) {
-  for (const Level level : {Level::kAddresses, Level::kIdentity, Level::kSymbols}) {
-    for (const Container container : {Container::kFile, Container::kPipe}) {
-      Options options;
-      options.level = level;
-      options.container = container;
-      options.salvage = true;
-      VerifyOptions verify;
-      verify.level = level;
-      verify.must_be_marked = true;
-      verify.salvaged = true;
-      const auto verdict = VerifyBytes(in, AnonymizedBytes(in, options), verify);
-      ASSERT_TRUE(verdict) << verdict.error().ToString();
-      EXPECT_TRUE(verdict->clean()) << LevelName(level) << ":\n" << TextOf(*verdict);
-      EXPECT_GT(verdict->samples, 0);
-    }
-  }
-}
-
-class DamageAgreement : public testing::TestWithParam<Endian> {
- protected:
-  // A record of words as they are.
-  [[nodiscard]] Bytes RecordOf(RecordType type, std::initializer_list<uint64_t> words,
-                               uint16_t misc = 2) const {
-    ByteWriter out(GetParam());
-    out.U32(static_cast<uint32_t>(type));
-    out.U16(misc);
-    out.U16(static_cast<uint16_t>(8 + 8 * words.size()));
-    for (const uint64_t word : words) out.U64(word);
-    return out.Take();
-  }
-  [[nodiscard]] perfdata::WriterOptions options() const { return {.endian = GetParam()}; }
-};
+class DamageAgreement : public AgreementEach {};
 INSTANTIATE_TEST_SUITE_P(Endians, DamageAgreement, testing::Values(Endian::kLittle, Endian::kBig));
 
 // An event whose records have no trailer, and one whose have: a record of the first that is longer
@@ -62,7 +27,7 @@ TEST_P(DamageAgreement, RecordsThatEndInAnEventsIdWhenTheyAreWritten) {
   in.AddBytes(RecordOf(RecordType::kFork, {kTask, kTask, 101, 7}));
   in.AddBytes(RecordOf(RecordType::kExit, {kTask, kTask, 101, 7}));
   in.SampleAt(kPid, kText + 1);
-  ExpectAgreement(in.Finish());
+  ExpectAgreement(in.Finish(), Damage::kLeftOut);
 }
 
 // A mapping reaches to the end of memory and beyond: what does not lie in it before does not after.
@@ -80,7 +45,7 @@ TEST_P(DamageAgreement, MappingsThatReachBeyondTheEndOfMemory) {
       in.SampleAt(kPid, addr + 0x1000);
       in.SampleAt(kPid, 0xfffffffffffff000);
       in.SampleAt(kPid, 0xffffffffffff8000);
-      ExpectAgreement(in.Finish());
+      ExpectAgreement(in.Finish(), Damage::kLeftOut);
     }
   }
 }
@@ -114,7 +79,7 @@ TEST_P(DamageAgreement, NamesOfMemoryWhoseBytesAreAnAddress) {
   in.SampleAt(kPid, kText + 0x123);
   in.SampleAt(kPid, kText + 0x10123);
   in.SampleAt(kPid, 0x6e6f6e612f2f);
-  ExpectAgreement(in.Finish());
+  ExpectAgreement(in.Finish(), Damage::kLeftOut);
 }
 
 // What is no digest of anything, but an address.
@@ -137,7 +102,7 @@ TEST_P(DamageAgreement, BuildIdsAndTagsThatAreAddresses) {
   build.filename = "/lib/libc.so";
   in.Add(RecordType::kHeaderBuildId, build);
   in.SampleAt(kPid, kText + 0x123);
-  ExpectAgreement(in.Finish());
+  ExpectAgreement(in.Finish(), Damage::kLeftOut);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "anonymize/fake_leaks.h"
+#include "anonymize/fake_agreement.h"
 
 namespace stackreel::anonymize {
 namespace {
@@ -11,43 +11,11 @@ namespace {
 using namespace fake;  // NOLINT(google-build-using-namespace): what tests of verification are made
                        // of
 
-constexpr uint64_t kText = 0x555500000000;
-
-// At all levels, into files and pipes.
-void ExpectAgreement(const Bytes& in) {
-  for (const Level level : {Level::kAddresses, Level::kIdentity, Level::kSymbols}) {
-    for (const Container container : {Container::kFile, Container::kPipe}) {
-      Options options;
-      options.level = level;
-      options.container = container;
-      VerifyOptions verify;
-      verify.level = level;
-      verify.must_be_marked = true;
-      const auto verdict = VerifyBytes(in, AnonymizedBytes(in, options), verify);
-      ASSERT_TRUE(verdict) << verdict.error().ToString();
-      EXPECT_TRUE(verdict->clean()) << LevelName(level) << ":\n" << TextOf(*verdict);
-      EXPECT_GT(verdict->samples, 0);
-    }
-  }
-}
-
 std::map<uint32_t, Bytes> ArchIs(const std::string& arch, Endian endian = Endian::kLittle) {
   return {{static_cast<uint32_t>(Feature::kArch), perfdata::EncodeString(arch, endian)}};
 }
 
-class Agreement : public testing::TestWithParam<Endian> {
- protected:
-  // A record of words as they are.
-  [[nodiscard]] Bytes RecordOf(RecordType type, std::initializer_list<uint64_t> words) const {
-    ByteWriter out(GetParam());
-    out.U32(static_cast<uint32_t>(type));
-    out.U16(2);
-    out.U16(static_cast<uint16_t>(8 + 8 * words.size()));
-    for (const uint64_t word : words) out.U64(word);
-    return out.Take();
-  }
-  [[nodiscard]] perfdata::WriterOptions options() const { return {.endian = GetParam()}; }
-};
+class Agreement : public AgreementEach {};
 INSTANTIATE_TEST_SUITE_P(Endians, Agreement, testing::Values(Endian::kLittle, Endian::kBig));
 
 // Pseudonyms need no more bits than the highest mapping does, and the verifier knows where they
