@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <concepts>
 #include <variant>
 
+#include "anonymize/address_fields.h"
 #include "anonymize/chance_hits.h"
 #include "anonymize/clean_samples.h"
 #include "anonymize/public_names.h"
@@ -26,12 +26,14 @@ using perfdata::RawRecord;
 using perfdata::Reader;
 using perfdata::Sensitivity;
 
-bool IsAddress(Sensitivity sensitivity) {
-  return sensitivity == Sensitivity::kCodeAddress || sensitivity == Sensitivity::kDataAddress ||
-         sensitivity == Sensitivity::kMapAddress || sensitivity == Sensitivity::kKernelAddress;
-}
 bool IsPayload(Level level, Sensitivity sensitivity) {
   return TreatmentOf(level, sensitivity) == Treatment::kDrop;
+}
+
+std::string_view TextOf(ByteView bytes, const FieldSpan& field) {
+  std::string_view text = AsText(bytes.subspan(field.begin, field.end - field.begin));
+  while (text.ends_with('\0')) text.remove_suffix(1);
+  return text;
 }
 
 // Whether what begins at `offset` lies in the name of memory that has no file, and zeros behind:
@@ -40,57 +42,8 @@ bool IsInNameOfMemory(ByteView bytes, const FieldSpan& field, size_t offset) {
   if (field.info->sensitivity != Sensitivity::kPath || field.form != FieldForm::kBytes)
     return false;
   if (offset + sizeof(uint64_t) > field.end) return false;
-  std::string_view text = AsText(bytes.subspan(field.begin, field.end - field.begin));
-  while (text.ends_with('\0')) text.remove_suffix(1);
-  return IsNameOfMemory(text);
+  return IsNameOfMemory(TextOf(bytes, field));
 }
-
-// Calls tell(field, index, address) for each address that the fields visited have; of arrays,
-// counted from their last element back.
-template <typename Tell>
-class Addresses {
- public:
-  // Those of an array that has its bytes at `passed_over` are passed over.
-  explicit Addresses(const uint8_t* passed_over, Tell tell)
-      : passed_over_(passed_over), tell_(std::move(tell)) {}
-
-  template <std::integral N>
-  void operator()(const FieldInfo& field, const N& value) {
-    if (IsAddress(field.sensitivity)) tell_(field, 1, static_cast<uint64_t>(value));
-  }
-  void operator()(const FieldInfo& field, const perfdata::U64Array& values) {
-    if (values.bytes().data() != passed_over_ || values.empty()) Chain(field, values);
-  }
-  void operator()(const FieldInfo& field, const std::vector<uint64_t>& values) {
-    Chain(field, values);
-  }
-  void operator()(const FieldInfo& field, const perfdata::BranchArray& branches) {
-    for (size_t i = 0; i < branches.size(); ++i) {
-      const size_t back = 3 * (branches.size() - i);
-      tell_(field, back, branches[i].from);
-      tell_(field, back - 1, branches[i].to);
-    }
-  }
-  template <typename Other>
-  void operator()(const FieldInfo&, const Other&) {}
-
- private:
-  // Markers, and the cookie behind the deferred one, are no addresses.
-  template <typename Values>
-  void Chain(const FieldInfo& field, const Values& values) {
-    if (!IsAddress(field.sensitivity)) return;
-    bool is_cookie = false;
-    for (size_t i = 0; i < values.size(); ++i) {
-      const uint64_t value = values[i];
-      const bool is_marker = !is_cookie && value >= perfdata::kContextMax;
-      if (!is_cookie && !is_marker) tell_(field, values.size() - i, value);
-      is_cookie = is_marker && value == perfdata::kContextUserDeferred;
-    }
-  }
-
-  const uint8_t* passed_over_;
-  Tell tell_;
-};
 
 constexpr size_t kAttrPlace = 16;  // of an attr's ids, behind it in a file: offset, size
 
@@ -301,7 +254,7 @@ void OutPass::BodyAddresses(const Piece& piece, const Body& body, const perfdata
                             const uint8_t* passed_over) {
   perfdata::VisitFields(
       body, scope,
-      Addresses(passed_over, [&](const FieldInfo& field, size_t back, uint64_t address) {
+      AddressFields(passed_over, [&](const FieldInfo& field, size_t back, uint64_t address) {
         Address(piece, field, back, address);
       }));
 }
@@ -470,22 +423,6 @@ Status OutPass::Attrs(FileSource& source, const perfdata::FilePlaces& places) {
 }
 
 }  // namespace
-
-void TimeRanges::Add(ByteView bytes, std::span<const FieldSpan> fields, Endian endian) {
-  for (const FieldSpan& span : fields) {
-    if (span.info == nullptr || span.info->sensitivity != Sensitivity::kTime) continue;
-    if (span.width != 8 || span.end - span.begin != 8) continue;
-    const auto time = LoadUnaligned<uint64_t>(bytes.data() + span.begin, endian);
-    Range& range = ranges_[span.info];
-    range.first = std::min(range.first, time);
-    range.last = std::max(range.last, time);
-  }
-}
-
-bool TimeRanges::Has(const FieldInfo& field, uint64_t time) const {
-  const auto range = ranges_.find(&field);
-  return range != ranges_.end() && time >= range->second.first && time <= range->second.last;
-}
 
 Result<OutCounts> CheckOut(const RereadableRecording::Opened& output, const OutCheck& check,
                            Findings& findings) {

@@ -3,14 +3,13 @@
 
 #include <cstdint>
 #include <map>
-#include <span>
 #include <string>
-#include <utility>
 
 #include "anonymize/field_spans.h"
 #include "anonymize/findings.h"
 #include "anonymize/hidden_values.h"
 #include "anonymize/originals.h"
+#include "anonymize/time_ranges.h"
 #include "anonymize/verify.h"
 #include "anonymize/verify_record.h"
 #include "anonymize/verify_samples.h"
@@ -18,20 +17,6 @@
 #include "anonymize/verify_text.h"
 
 namespace stackreel::anonymize {
-
-// From when to when the times of each field are.
-class TimeRanges {
- public:
-  void Add(ByteView bytes, std::span<const FieldSpan> fields, Endian endian);
-  // Whether IN has a time of this field before and one after.
-  [[nodiscard]] bool Has(const perfdata::FieldInfo& field, uint64_t time) const;
-
- private:
-  struct Range {
-    uint64_t first = UINT64_MAX, last = 0;
-  };
-  std::map<const perfdata::FieldInfo*, Range> ranges_;
-};
 
 // What must be known of IN.
 struct InFacts {
