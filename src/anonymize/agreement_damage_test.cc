@@ -50,6 +50,23 @@ TEST_P(DamageAgreement, MappingsThatReachBeyondTheEndOfMemory) {
   }
 }
 
+// Readers pass it over, so it is not what a program that was called has mapped.
+TEST_P(DamageAgreement, MappingsBeyondAllMemoryBehindExec) {
+  Recording in({SomeEvent(0)}, options());
+  in.Map(kPid, kText, 0x4000, 0, "/bin/prog");
+  in.SampleAt(kPid, kText + 1);
+  in.Exec(kPid);
+  in.Map(kPid, kText + 0x100000, UINT64_MAX, 0, "/lib/libc.so");
+  in.SampleAt(kPid, kText + 2);
+  in.Map(kPid, kText + 0x200000, 0x4000, 0, "/bin/other");
+  in.SampleAt(kPid, kText + 3);
+  in.SampleAt(kPid, kText + 0x200003);
+  // Of a process of which nothing else is known.
+  in.Map(kPid + 1, kText, UINT64_MAX, 0, "/bin/prog");
+  in.SampleAt(kPid + 1, kText + 4);
+  ExpectAgreement(in.Finish(), Damage::kLeftOut);
+}
+
 // Where it comes into the output, or its ends do, it is found.
 TEST_P(DamageAgreement, WhatIsMappedBeyondAllMemoryIsFoundInTheOutput) {
   constexpr uint64_t kBeyond = 0x7f1200001000;

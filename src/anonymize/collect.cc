@@ -125,13 +125,13 @@ void Collector::OnMapping(const MappingRecord& mapping) {
     kernel_.back().record.filename = out_.names.Text(module);
     return;
   }
-  if (out_.spaces.size() <= space) out_.spaces.resize(space + 1);
-  if (ReachesBeyondMemory(mapping.addr, mapping.len)) {
+  if (session::ReachesBeyondMemory(mapping.addr, mapping.len)) {
     const uint64_t last = mapping.addr + std::min(mapping.len, UINT64_MAX - mapping.addr) - 1;
     out_.impossible.push_back({mapping.addr, mapping.addr + 1});
     out_.impossible.push_back({last, last + 1});
     return;
   }
+  if (out_.spaces.size() <= space) out_.spaces.resize(space + 1);
   const uint64_t end = mapping.addr + mapping.len;
   if (mapping.addr >= end) return;
   out_.spaces[space].mappings.insert({mapping.addr, end, mapping.pgoff, module, kind});
@@ -232,11 +232,6 @@ KernelExtent ExtentOfKernel(MappingKind kind, uint64_t addr, uint64_t len, uint6
   if (starts_below) start = pgoff & ~(kImageAlignment - 1);
   if (start == 0 || start >= end) return {};
   return {start, start + std::min(end - start, session::MostKernelBytes(start))};
-}
-
-bool ReachesBeyondMemory(uint64_t addr, uint64_t len) {
-  constexpr uint64_t kTop = ~(kLargestPageSize - 1);
-  return len != 0 && (addr >= kTop || len > kTop - addr);
 }
 
 std::optional<MappingRecord> MappingOf(const perfdata::Record& record) {

@@ -116,10 +116,6 @@ struct Collected {
 KernelExtent ExtentOfKernel(MappingKind kind, uint64_t addr, uint64_t len, uint64_t pgoff,
                             const AddressWidth& width);
 
-// Whether a mapping of a process is said to reach where none does, into the last 64 KB of memory or
-// beyond: damage.
-bool ReachesBeyondMemory(uint64_t addr, uint64_t len);
-
 // What an MMAP or MMAP2 record, or a KSYMBOL that registers, maps.
 struct MappingRecord {
   perfdata::CpuMode mode = perfdata::CpuMode::kUnknown;

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "anonymize/build.h"  // PseudonymsOf, which is told to the world
+#include "session/limits.h"
 
 namespace stackreel::anonymize {
 namespace {
@@ -67,7 +68,7 @@ bool AddressRanges::HasOfNewPage(uint64_t address) const {
 bool MapsBeyondMemory(const perfdata::Record& record) {
   const auto mode = static_cast<CpuMode>(record.misc & perfdata::kMiscCpuModeMask);
   const auto reaches = [mode](const auto& mmap) {
-    return !IsOfKernel(mode, mmap.pid) && ReachesBeyondMemory(mmap.addr, mmap.len);
+    return !IsOfKernel(mode, mmap.pid) && session::ReachesBeyondMemory(mmap.addr, mmap.len);
   };
   if (const auto* mmap = std::get_if<perfdata::Mmap>(&record.body)) return reaches(*mmap);
   const auto* mmap2 = std::get_if<perfdata::Mmap2>(&record.body);
@@ -109,7 +110,8 @@ void SeenMappings::Add(const perfdata::Record& record, uint64_t file_offset) {
     return;
   }
   seen.name = names_.Intern(name);
-  (!seen.kernel && ReachesBeyondMemory(seen.addr, seen.len) ? impossible_ : all_).push_back(seen);
+  const bool is_impossible = !seen.kernel && session::ReachesBeyondMemory(seen.addr, seen.len);
+  (is_impossible ? impossible_ : all_).push_back(seen);
 }
 
 bool SeenMappings::Is64Bit(const std::string& arch) const {

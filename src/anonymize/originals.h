@@ -97,8 +97,8 @@ struct SeenMapping {
   [[nodiscard]] bool IsOfUnknownPlace() const { return kernel && addr == 0 && len >= k4GB; }
 };
 
-// Whether the record maps memory of a process beyond all memory (ReachesBeyondMemory): damage,
-// which does not go out.
+// Whether the record maps memory of a process beyond all memory (session::ReachesBeyondMemory):
+// damage, which does not go out.
 bool MapsBeyondMemory(const perfdata::Record& record);
 
 // The mappings of a recording, in the order in which they are given.

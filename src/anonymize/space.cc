@@ -2,6 +2,8 @@
 
 #include <variant>
 
+#include "session/limits.h"
+
 namespace stackreel::anonymize {
 
 using perfdata::CpuMode;
@@ -43,8 +45,8 @@ SpaceId SpaceTracker::MappingSpace(CpuMode mode, uint32_t pid) const {
   return IsKernelMapping(mode, pid) ? KernelOf(machine) : UserSpace(machine, pid);
 }
 
-void SpaceTracker::OnMapping(CpuMode mode, uint32_t pid) {
-  if (IsKernelMapping(mode, pid)) return;
+void SpaceTracker::OnMapping(CpuMode mode, uint32_t pid, uint64_t addr, uint64_t len) {
+  if (IsKernelMapping(mode, pid) || session::ReachesBeyondMemory(addr, len)) return;
   Process& process = ProcessOf(MachineOf(mode), pid);
   if (!process.exec_pending) return;
   process = {next_++, false};
@@ -53,9 +55,9 @@ void SpaceTracker::OnMapping(CpuMode mode, uint32_t pid) {
 void SpaceTracker::Apply(const perfdata::Record& record) {
   const auto mode = static_cast<CpuMode>(record.misc & perfdata::kMiscCpuModeMask);
   if (const auto* mmap = std::get_if<perfdata::Mmap>(&record.body)) {
-    OnMapping(mode, mmap->pid);
+    OnMapping(mode, mmap->pid, mmap->addr, mmap->len);
   } else if (const auto* mmap2 = std::get_if<perfdata::Mmap2>(&record.body)) {
-    OnMapping(mode, mmap2->pid);
+    OnMapping(mode, mmap2->pid, mmap2->addr, mmap2->len);
   } else if (const auto* comm = std::get_if<perfdata::Comm>(&record.body)) {
     if ((record.misc & perfdata::kMiscCommExec) == 0) return;
     ProcessOf(Machine::kHost, comm->pid).exec_pending = true;

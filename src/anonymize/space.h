@@ -47,7 +47,7 @@ class SpaceTracker {
     bool exec_pending = false;
   };
   Process& ProcessOf(Machine machine, uint32_t pid);
-  void OnMapping(perfdata::CpuMode mode, uint32_t pid);
+  void OnMapping(perfdata::CpuMode mode, uint32_t pid, uint64_t addr, uint64_t len);
 
   std::unordered_map<uint64_t, Process> processes_;  // by machine and pid
   SpaceId next_ = kFirstUserSpace;

@@ -5,6 +5,7 @@
 #include "perfdata/pac_mask.h"
 #include "perfdata/record_layout.h"
 #include "perfdata/sample_layout.h"
+#include "session/limits.h"
 
 namespace stackreel::anonymize {
 
@@ -196,7 +197,7 @@ Status Transform::OnOther(const perfdata::TimedRecord& timed) {
   AddressContext context = ContextOf(*record);
   if (const auto mapping = MappingOf(*record)) {
     const SpaceId space = spaces_.MappingSpace(mapping->mode, mapping->pid);
-    if (space >= kFirstUserSpace && ReachesBeyondMemory(mapping->addr, mapping->len)) {
+    if (space >= kFirstUserSpace && session::ReachesBeyondMemory(mapping->addr, mapping->len)) {
       return DropBad(raw, Error(ErrorKind::kDamaged, "a mapping that reaches beyond all memory")
                               .AtOffset(raw.file_offset));
     }

@@ -46,17 +46,6 @@ Status SideBySide::Read(perfdata::RecordSink& out_pass) {
   return {};
 }
 
-// Whether a record of IN maps what cannot be: no address lies in it.
-bool SideBySide::IsLeftOut(const perfdata::TimedRecord& timed) const {
-  const RecordType type = timed.raw.record_type();
-  if (type != RecordType::kMmap && type != RecordType::kMmap2) return false;
-  const auto& events = in_.events().events();
-  const uint32_t event = timed.event.value_or(0);
-  const perfdata::Attr* attr = event < events.size() ? &events[event].attr : nullptr;
-  const auto record = perfdata::DecodeRecord(timed.raw, {in_.endian(), attr});
-  return record && MapsBeyondMemory(*record);
-}
-
 Status SideBySide::ReadOutToItsNextSample() {
   while (true) {
     TRY_ASSIGN(const bool more, out_.Next(out_raw_));
@@ -82,7 +71,7 @@ Result<bool> SideBySide::TakeUnwound(const perfdata::TimedRecord& timed,
 
 Status SideBySide::OnTimedRecord(const perfdata::TimedRecord& timed) {
   if (timed.raw.record_type() != RecordType::kSample) {
-    if (!IsLeftOut(timed)) chains_.ApplyIn(timed);
+    chains_.ApplyIn(timed);
     return {};
   }
   const auto& events = in_.events().events();

@@ -42,7 +42,6 @@ class SideBySide : public perfdata::TimedSink {
 
  private:
   Status ReadOutToItsNextSample();
-  [[nodiscard]] bool IsLeftOut(const perfdata::TimedRecord& timed) const;
   Result<bool> TakeUnwound(const perfdata::TimedRecord& timed, const perfdata::Attr& attr);
 
   perfdata::Reader& in_;

@@ -15,5 +15,11 @@ constexpr uint64_t MostKernelBytes(uint64_t start) {
   constexpr uint64_t k4GB = uint64_t{4} << 30, k256MB = uint64_t{256} << 20;
   return start < k4GB ? k256MB : k4GB;
 }
+// Whether a mapping of a process is said to reach where none does, into the last 64 KB of memory
+// or beyond.
+constexpr bool ReachesBeyondMemory(uint64_t addr, uint64_t len) {
+  constexpr uint64_t kTop = ~uint64_t{0xffff};
+  return len != 0 && (addr >= kTop || len > kTop - addr);
+}
 
 }  // namespace stackreel::session

@@ -219,6 +219,10 @@ void Session::State::OnMmap(Session& session, const MmapEvent& mmap, CpuMode mod
 }
 
 void Session::State::OnUserMmap(Session& session, const MmapEvent& mmap, Process& process) {
+  if (ReachesBeyondMemory(mmap.addr, mmap.len)) {
+    counters.Add("session.bad_mapping");
+    return;
+  }
   ModuleName name = ClassifyMapping(mmap.filename, mmap.pid, mmap.executable, mmap.flags);
   if (process.exec_pending) {
     process.exec_pending = false;

@@ -233,6 +233,19 @@ TEST_F(SessionTest, AKernelThatEndsBeforeItsSymbolIsNone) {
   EXPECT_EQ(counters_.Get("session.bad_kernel_mapping"), 1);
 }
 
+TEST_F(SessionTest, AMappingBeyondAllMemoryIsNone) {
+  session_.Apply(MakeMmap2(10, 0x1000, 0x1000, 0, "/bin/prog"));
+  session_.Apply(MakeMmap2(10, 0x8000, UINT64_MAX, 0, "/lib/libc.so"));
+  session_.Apply(MakeMmap2(10, 0xffffffffffff0000, 0x1000, 0, "/lib/libc.so"));
+  session_.Apply(MakeMmap2(10, 0xffffffffff600000, 0x1000, 0, "[vsyscall]"));
+  const AddressSpace& maps = *session_.ProcessOf(10).maps;
+  EXPECT_EQ(Where(maps, 0x1010), "/bin/prog");
+  EXPECT_EQ(Where(maps, 0x8010), "");
+  EXPECT_EQ(Where(maps, 0xffffffffffff0010), "");
+  EXPECT_EQ(Where(maps, 0xffffffffff600010), "[vsyscall]");
+  EXPECT_EQ(counters_.Get("session.bad_mapping"), 2);
+}
+
 TEST_F(SessionTest, GuestKernelIsApart) {
   session_.Apply(
       MakeMmap(UINT32_MAX, 0xffffffff81000000, 0x1000, 0, "[guest.kernel.kallsyms]_text", 4));
@@ -318,8 +331,9 @@ TEST_F(SessionTest, Machines) {
 }
 
 TEST_F(SessionTest, MappingsAtTheEndOfAddresses) {
-  session_.Apply(MakeMmap2(1, UINT64_MAX - 0xfff, UINT64_MAX, 0, "/a"));
-  EXPECT_EQ(Where(1, UINT64_MAX - 1), "/a");
+  session_.Apply(MakeMmap2(1, 0xfffffffffffe0000, 0x10000, 0, "/a"));
+  EXPECT_EQ(Where(1, 0xfffffffffffeffff), "/a");
+  EXPECT_EQ(Where(1, 0xffffffffffff0000), "");
   session_.Apply(MakeMmap2(1, 0x1000, 0, 0, "/empty"));
   EXPECT_EQ(Where(1, 0x1000), "");
 }
