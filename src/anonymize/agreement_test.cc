@@ -59,6 +59,32 @@ TEST_P(Agreement, SamplesWithoutATime) {
   }
 }
 
+// A name that is hidden may be a byte of a number, and behind it a name that is not.
+TEST_P(Agreement, NamesThatAreSpeltByANumberAndAPublicName) {
+  constexpr uint64_t kStart = 0xffffffff81000000, kSymbol = kStart + 0x41;
+  const char last = GetParam() == Endian::kLittle ? '\xff' : '\x41';
+  const auto recording = [&](uint64_t kernel, uint64_t text, const std::string& name,
+                             const std::string& before) {
+    Recording in({SomeEvent(0)}, options());
+    in.MapKernel(kernel, 0x1000000, kernel + (kSymbol - kStart), name);
+    in.Map(kPid, text, 0x4000, 0, before + name);
+    in.SampleAt(kPid, text + 1);
+    return in.Finish();
+  };
+  const std::string number(1, last), kernel = "[kernel.kallsyms]_text";
+  ExpectAgreement(recording(kStart, kText, kernel, number));
+  // What is hidden is found behind a number, too.
+  VerifyOptions verify;
+  verify.level = Level::kSymbols;
+  const auto verdict =
+      VerifyBytes(recording(kStart, kText, "secretive", number),
+                  recording(0xffff900012300000, 0x123456789000, "secretive", "m_"), verify);
+  ASSERT_TRUE(verdict);
+  EXPECT_TRUE(std::ranges::any_of(verdict->findings, [&](const Finding& finding) {
+    return finding.value == '"' + number + "secretive\"";
+  })) << TextOf(*verdict);
+}
+
 // A name that is hidden may be what numbers look like that stay.
 TEST_P(Agreement, NamesThatAreSpeltByNumbers) {
   Recording in({SomeEvent(perfdata::kSamplePeriod | perfdata::kSampleWeight)}, options());

@@ -39,6 +39,12 @@ class HiddenValues {
   // Names of modules that should stand nowhere in OUT, and build-ids in hex. After all of IN.
   [[nodiscard]] std::set<std::string> DeniedTexts() const;
 
+  // Whether the text of a field has no part that the level hides, in whatever recording.
+  [[nodiscard]] bool IsPublicPath(const perfdata::FieldInfo& field, std::string_view text) const {
+    return rules_.level >= Level::kIdentity && field.sensitivity == perfdata::Sensitivity::kPath &&
+           PrivateParts(field.sensitivity, text, rules_).empty();
+  }
+
   // OUT, the same; `out_records`: how many of each type it has. Calls `tell` for each field that is
   // not hidden.
   using Tell = std::function<void(const perfdata::FieldInfo& field, std::string what)>;

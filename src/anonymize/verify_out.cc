@@ -45,6 +45,22 @@ bool IsInNameOfMemory(ByteView bytes, const FieldSpan& field, size_t offset) {
   return IsNameOfMemory(TextOf(bytes, field));
 }
 
+// Whether the text at `offset` begins with bytes of numbers, and the rest of it is all of a name
+// that is public.
+bool IsBehindNumbers(ByteView bytes, std::span<const FieldSpan> fields, size_t offset,
+                     std::string_view text, const HiddenValues& hidden) {
+  const FieldSpan* name = nullptr;
+  for (const FieldSpan& field : fields) {
+    if (field.end <= offset || field.begin >= offset + text.size()) continue;
+    if (field.form == FieldForm::kNumbers && field.info != nullptr) continue;
+    if (field.info == nullptr || field.begin <= offset || name != nullptr) return false;
+    name = &field;
+  }
+  if (name == nullptr) return false;
+  const std::string_view rest = text.substr(name->begin - offset);
+  return TextOf(bytes, *name) == rest && hidden.IsPublicPath(*name->info, rest);
+}
+
 constexpr size_t kAttrPlace = 16;  // of an attr's ids, behind it in a file: offset, size
 
 constexpr std::string_view kTracingDataName = "feature TRACING_DATA";
@@ -188,6 +204,7 @@ void OutPass::Bytes(const Piece& piece) {
                             reader_.endian());
               });
   const auto tell_text = [&](size_t offset, std::string_view text) {
+    if (IsBehindNumbers(piece.bytes, fields_.spans(), offset, text, check_.hidden)) return;
     const Finding finding = {
         FindingKind::kText,         std::string(piece.name), "", piece.file_offset, offset,
         fmt::format("\"{}\"", text)};
