@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <string>
 
 #include "anonymize/anonymize.h"
 #include "anonymize/verify.h"
@@ -46,14 +47,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using stackreel::perfdata::Container;
   stackreel::MemorySource source(stackreel::ByteView(data, size));
   const anonymize::RereadableRecording in(source);
-  static const auto kKey = *anonymize::Key::FromSecret(stackreel::AsBytes("a secret of a fuzzer"));
+  // Of each input another: a fuzzer that has seen a pseudonym would put it into recordings, where
+  // nobody can who does not know the key.
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  const auto key = *anonymize::Key::FromSecret(stackreel::AsBytes("a secret of a fuzzer" + text));
   for (const anonymize::Level level : {anonymize::Level::kAddresses, anonymize::Level::kSymbols}) {
     for (const Container container : {Container::kFile, Container::kPipe}) {
       anonymize::Options options;
       options.level = level;
       options.container = container;
       options.salvage = container == Container::kPipe;
-      stackreel::AnonymizeInto(options, in, kKey);
+      stackreel::AnonymizeInto(options, in, key);
     }
   }
   return 0;
