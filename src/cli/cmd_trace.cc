@@ -186,8 +186,8 @@ void TraceCommand::AddOptions(CLI::App& app) {
       "--force", options_.force,
       "Trace a process whose seccomp filter cannot be looked at: it may be killed by that");
   app.add_flag("--follow", options_.follow,
-               "Where the process executes another program, trace that too, by the same patterns "
-               "and from before its main()");
+               "Where the process or a child that it forks executes another program, trace that "
+               "too, by the same patterns and from before its main()");
   app.add_option("--clock", clock_,
                  "What times are taken by: tsc (rdtsc), kernel (clock_gettime, a system call for "
                  "each time), or auto: tsc where that is steady")
@@ -464,10 +464,13 @@ int TraceCommand::Report(const TraceSummary& summary, const GlobalOptions& globa
     }
     if (summary.executed_children != 0) {
       const bool one = summary.executed_children == 1;
-      Print(stderr, "  {} executed {}, not traced\n",
+      Print(stderr, "  {} executed {}, not traced{}\n",
             one ? "1 child process has"
                 : fmt::format("{} child processes have", summary.executed_children),
-            one ? "another program" : "other programs");
+            one ? "another program" : "other programs",
+            summary.child_error ? ": " + summary.child_error->message
+            : summary.follows   ? ""
+                                : "; see --follow");
     }
     if (summary.end == TraceEnd::kExecuted) {
       Print(stderr, "  the process has executed another program, which is not traced{}\n",
@@ -487,6 +490,15 @@ int TraceCommand::Report(const TraceSummary& summary, const GlobalOptions& globa
     }
   }
   const bool sampled = ReportSamples(global);
+  for (const uint32_t pid : summary.not_left) {
+    PrintError(
+        Error(ErrorKind::kIo, fmt::format("process {}, which was followed, could not be left "
+                                          "whole",
+                                          pid))
+            .WithCure(fmt::format("stackreel detach -p {}", pid)),
+        global);
+  }
+  if (!summary.not_left.empty()) return kExitFailed;
   if (goes_on && (!summary.detached || summary.modified != 0)) {
     PrintError(Error(ErrorKind::kIo,
                      fmt::format("the process could not be left whole: {} busy, {} not as they "

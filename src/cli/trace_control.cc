@@ -65,6 +65,7 @@ ControlAnswer DescribeStatus(tracer::TraceSession& session) {
   answer.Add("process", "pid", session.pid());
   answer.Add("process", "tracer", static_cast<uint64_t>(getpid()));
   answer.Add("process", "threads", os::ListThreads(session.pid()).size());
+  if (session.followed() != 0) answer.Add("process", "followed children", session.followed());
   answer.Add("functions", "named", sites.functions);
   answer.Add("functions", "modified by others", session.CountForeign());
   for (const auto& [state, count] : sites.by_state) answer.Add("sites", state, count);

@@ -15,7 +15,9 @@
 #include <asm/prctl.h>
 #endif
 
+#include <atomic>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -85,9 +87,28 @@ class EntryRun {
       TRY(LetThreadGoOn(tid_, PTRACE_SYSCALL));
     }
   }
-  Result<HeldEntry> ToEntryOfExecuted() {
+  Status ToEntryOfExecuted() {
     TRY(OpenMemory());
     return ToEntryOfProgram();
+  }
+  void GiveUp() { given_up_ = true; }
+  // What GiveUp asks for. The process runs, or is about to stop.
+  void LetGoOn() {
+    if (Ptrace(PTRACE_INTERRUPT, tid_, 0, 0) != 0) return;
+    given_up_ = false;  // one more wait
+    if (const auto stopped = AwaitStopOf(tid_); !stopped || !*stopped) return;
+    int signal = event_ == 0 && !at_system_call_ ? signal_ : 0;
+    if (breakpoint_) {
+      auto regs = Registers();
+      const bool is_there = regs && signal == SIGTRAP && regs->rip == entry_ + 1;
+      if (is_there) {
+        regs->rip = entry_;
+        (void)SetRegisters(*regs);
+        signal = 0;
+      }
+      (void)Write(entry_, *breakpoint_);
+    }
+    (void)Ptrace(PTRACE_DETACH, tid_, 0, static_cast<uint64_t>(signal));
   }
 
   Status Seize() {
@@ -105,7 +126,21 @@ class EntryRun {
       TRY(Next(0));
     } while (event_ != PTRACE_EVENT_EXEC);
     TRY(OpenMemory());
-    return ToEntryOfProgram();
+    TRY(ToEntryOfProgram());
+    return Hold();
+  }
+  Result<HeldEntry> Hold() {
+    TRY_ASSIGN(const user_regs_struct regs, Registers());
+    HeldEntry held;
+    held.at = Avma(regs.rip);
+    if (!Read(regs.rip, held.original)) {
+      return Fail(ErrorKind::kUnsupported, "the command's code is not mapped");
+    }
+    TRY(Write(regs.rip, kLoop));
+    if (Ptrace(PTRACE_DETACH, pid_, 0, 0) != 0) {
+      return Fail(ErrnoError(errno, "the command cannot be let go"));
+    }
+    return held;
   }
 
  private:
@@ -114,11 +149,10 @@ class EntryRun {
     if (!memory_.valid()) return Fail(ErrnoError(errno, "cannot open the command's memory"));
     return {};
   }
-  Result<HeldEntry> ToEntryOfProgram() {
+  Status ToEntryOfProgram() {
     TRY(ReadAuxv());
     TRY(ToBreakpoint());
-    if (base_ == 0) TRY(ToThreadPointer());
-    return Hold();
+    return base_ == 0 ? ToThreadPointer() : Status();
   }
 
   // Waits for a stop of `tid`; false if there is no such thread any more. Never reaps: the end of
@@ -126,10 +160,14 @@ class EntryRun {
   Result<bool> AwaitStopOf(uint32_t tid) {
     constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 100'000};
     while (true) {
+      if (given_up_) return Fail(ErrorKind::kInterrupted, "it is followed no more");
       siginfo_t info = {};
-      const int waited = waitid(P_PID, tid, &info, WSTOPPED | WNOHANG | WNOWAIT | __WALL);
+      const int waited = waitid(P_PID, tid, &info, WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL);
       if (waited != 0 && errno != EINTR) return false;
-      if (waited == 0 && info.si_pid != 0) break;
+      if (waited == 0 && info.si_pid != 0) {
+        if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED) return false;
+        break;
+      }
       nanosleep(&kPause, nullptr);
       if (access(fmt::format("/proc/{}/task/{}", pid_, tid).c_str(), F_OK) != 0) return false;
     }
@@ -164,6 +202,11 @@ class EntryRun {
       int status = 0;
       pid_t waited = 0;
       do {
+        if (!is_child_) {
+          TRY_ASSIGN(const bool stopped, AwaitStopOf(pid_));
+          if (stopped) break;
+          return Fail(ErrorKind::kInterrupted, "the process ended before its program began");
+        }
         // Not reaped: its exit code is for who waits for the child.
         siginfo_t info = {};
         waited = waitid(P_PID, pid_, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL) == 0
@@ -175,7 +218,7 @@ class EntryRun {
         if (waited > 0) waited = waitpid(static_cast<pid_t>(pid_), &status, __WALL);
       } while (waited < 0 && errno == EINTR);
       if (waited < 0) return Fail(ErrnoError(errno, "the command cannot be waited for"));
-      TakeStop(status);
+      if (is_child_) TakeStop(status);
       signal = 0;
       if (event_ == PTRACE_EVENT_STOP) continue;  // the seizing itself, SIGCONT, SIGSTOP
       if (event_ != 0 || at_system_call_) return {};
@@ -242,6 +285,7 @@ class EntryRun {
       return Fail(ErrorKind::kUnsupported, "the entry of the command's program is not mapped");
     }
     TRY(Write(entry_, kBreakpoint));
+    breakpoint_ = original;
     while (true) {
       TRY(Next(PTRACE_CONT));
       if (event_ != 0 || signal_ != SIGTRAP) continue;
@@ -249,6 +293,7 @@ class EntryRun {
       if (regs.rip != entry_ + 1) continue;
       regs.rip = entry_;
       TRY(SetRegisters(regs));
+      breakpoint_.reset();
       return Write(entry_, original);
     }
   }
@@ -294,27 +339,15 @@ class EntryRun {
     return {};
   }
 
-  Result<HeldEntry> Hold() {
-    TRY_ASSIGN(const user_regs_struct regs, Registers());
-    HeldEntry held;
-    held.at = Avma(regs.rip);
-    if (!Read(regs.rip, held.original)) {
-      return Fail(ErrorKind::kUnsupported, "the command's code is not mapped");
-    }
-    TRY(Write(regs.rip, kLoop));
-    if (Ptrace(PTRACE_DETACH, pid_, 0, 0) != 0) {
-      return Fail(ErrnoError(errno, "the command cannot be let go"));
-    }
-    return held;
-  }
-
   uint32_t pid_;
   uint32_t tid_ = pid_;
   bool is_child_ = true;
   Fd memory_;
   uint64_t entry_ = 0, base_ = 0;
+  std::optional<uint8_t> breakpoint_;  // what stands there else; nothing: there is none
   int event_ = 0, signal_ = 0;
   bool at_system_call_ = false;
+  std::atomic<bool> given_up_ = false;
 };
 
 ExecFollower::ExecFollower(uint32_t pid, uint32_t tid)
@@ -327,14 +360,22 @@ Result<std::unique_ptr<ExecFollower>> ExecFollower::Begin(uint32_t pid, uint32_t
   return follower;
 }
 
-Result<std::optional<HeldEntry>> ExecFollower::Await() {
-  return tracer_.Run([&]() -> Result<std::optional<HeldEntry>> {
+Result<bool> ExecFollower::Await() {
+  const auto follow = [&]() -> Result<bool> {
     TRY_ASSIGN(const bool executed, run_->ToExec());
-    if (!executed) return std::nullopt;
-    TRY_ASSIGN(const HeldEntry held, run_->ToEntryOfExecuted());
-    return held;
+    if (executed) TRY(run_->ToEntryOfExecuted());
+    return executed;
+  };
+  return tracer_.Run([&] {
+    auto executed = follow();
+    if (!executed && executed.error().kind == ErrorKind::kInterrupted) run_->LetGoOn();
+    return executed;
   });
 }
+Result<HeldEntry> ExecFollower::Hold() {
+  return tracer_.Run([&] { return run_->Hold(); });
+}
+void ExecFollower::GiveUp() { run_->GiveUp(); }
 
 Result<HeldEntry> StartToEntry(ChildProcess& child) {
   OwnThread tracer;
@@ -352,7 +393,11 @@ ExecFollower::~ExecFollower() = default;
 Result<std::unique_ptr<ExecFollower>> ExecFollower::Begin(uint32_t, uint32_t) {
   return Fail(ErrorKind::kUnsupported, "only x86-64 programs can be traced");
 }
-Result<std::optional<HeldEntry>> ExecFollower::Await() { return std::nullopt; }
+Result<bool> ExecFollower::Await() { return false; }
+Result<HeldEntry> ExecFollower::Hold() {
+  return Fail(ErrorKind::kUnsupported, "only x86-64 programs can be traced");
+}
+void ExecFollower::GiveUp() {}
 
 Result<HeldEntry> StartToEntry(ChildProcess&) {
   return Fail(ErrorKind::kUnsupported, "only x86-64 programs can be traced");

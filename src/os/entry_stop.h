@@ -41,9 +41,14 @@ class ExecFollower {
   ~ExecFollower();
   ExecFollower(const ExecFollower&) = delete;
   ExecFollower& operator=(const ExecFollower&) = delete;
-  // Waits until the program is held at its entry, as StartToEntry leaves it; nothing: execve
-  // failed, and the thread goes on. kUnsupported: the program runs, but cannot be held.
-  Result<std::optional<HeldEntry>> Await();
+  // Waits until the program is at its entry, where it is stopped as long as this lives; false:
+  // execve failed, and the thread goes on. kUnsupported: the program runs, but cannot be stopped.
+  Result<bool> Await();
+  // Then: holds it there as StartToEntry leaves it.
+  Result<HeldEntry> Hold();
+  // From another thread: Await() lets the process go on as if nobody had followed it, and fails
+  // with kInterrupted, unless it has come to its entry before that.
+  void GiveUp();
 
  private:
   ExecFollower(uint32_t pid, uint32_t tid);

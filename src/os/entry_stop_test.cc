@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <future>
 #include <memory>
 #include <string>
 #include <utility>
@@ -46,6 +47,41 @@ TEST(EntryStop, TellsWhatCannotBeExecuted) {
   ASSERT_NE(child, nullptr);
   child->Signal(SIGKILL);
   EXPECT_FALSE(StartToEntry(*child));
+}
+
+TEST(ExecFollower, WhoIsGivenUpGoesOn) {
+  const auto child = Prepare({"/bin/sh", "-c", "sleep 0.3; exit 7"});
+  ASSERT_NE(child, nullptr);
+  ASSERT_TRUE(child->Start());
+  const auto follower = ExecFollower::Begin(child->pid(), child->pid());
+  ASSERT_TRUE(follower) << follower.error().message;
+  auto executed = std::async(std::launch::async, [&] { return (*follower)->Await(); });
+  (*follower)->GiveUp();
+  const auto result = executed.get();
+  // It may have executed the shell by then.
+  if (!result) {
+    EXPECT_EQ(result.error().kind, ErrorKind::kInterrupted);
+  } else {
+    EXPECT_TRUE(*result);
+    const auto held = (*follower)->Hold();
+    ASSERT_TRUE(held);
+    const auto stopped = StoppedProcess::Stop(child->pid(), kEntryPatience);
+    ASSERT_TRUE(stopped);
+    ASSERT_TRUE((*stopped)->WriteMemory(held->at, held->original));
+  }
+  EXPECT_EQ(child->Wait(/*block=*/true), 7);
+}
+
+TEST(ExecFollower, EndsWithTheProcess) {
+  const auto child = Prepare({"/bin/sh", "-c", "sleep 5"});
+  ASSERT_NE(child, nullptr);
+  ASSERT_TRUE(child->Start());
+  const auto follower = ExecFollower::Begin(child->pid(), child->pid());
+  ASSERT_TRUE(follower) << follower.error().message;
+  auto executed = std::async(std::launch::async, [&] { return (*follower)->Await(); });
+  child->Signal(SIGKILL);
+  (void)executed.get();  // it comes back
+  EXPECT_EQ(child->Wait(/*block=*/true), 137);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@
 namespace stackreel::tracedata {
 
 inline constexpr uint64_t kAgentMagic = 0x31746e6761727473;  // "stragnt1"
-inline constexpr uint32_t kAgentVersion = 16;
+inline constexpr uint32_t kAgentVersion = 17;
 
 inline constexpr uint64_t kAgentCodeSize = 64 << 10;
 
@@ -163,9 +163,9 @@ struct AgentControl {
   std::atomic<uint32_t> no_text_reads = 0;
   // 1: the tracer answers who asks.
   std::atomic<uint32_t> answers = 0;
-  // 1: the tracer wants to know who executes another program, before he does.
+  // 1: the tracer wants to know who executes another program, before he does
+  // (PoolHeader::executing).
   std::atomic<uint32_t> follow = 0;
-  std::atomic<uint32_t> executing_tid = 0;  // of who asks for that, as he sees himself
   // The same for all other ways; kNoTidOffset if it is not known: the agent asks the kernel then.
   uint32_t tid_offset = kNoTidOffset;
   // 1: ticks are nanoseconds of CLOCK_MONOTONIC, else those of rdtsc.
@@ -179,8 +179,7 @@ struct AgentControl {
   std::atomic<uint64_t> last_ticks = 0;  // under kNone time stands still here
   // The child that PoolHeader::executed_children has counted last: it may try several files.
   std::atomic<uint32_t> counted_child = 0;
-  uint32_t reserved_word = 0;
-  uint64_t reserved[16] = {};
+  uint64_t reserved[17] = {};
 };
 inline constexpr uint64_t kControlSize = 4096;
 // What a system call that the tracer has a held process make points to.
@@ -231,6 +230,15 @@ static_assert(kChunkSize == sizeof(uint32_t) << kChunkWordBits);
 
 inline constexpr uint32_t kLossRows = 32;
 
+// A thread that is about to execute another program and waits for an answer; ids as it sees them.
+struct ExecutingThread {
+  std::atomic<uint32_t> pid = 0;  // 0: free; kBeingTaken: tid does not count yet
+  std::atomic<uint32_t> tid = 0;
+};
+inline constexpr uint32_t kBeingTaken = ~uint32_t{0};
+// More at a time are not followed.
+inline constexpr uint32_t kExecutingThreads = 64;
+
 struct PoolHeader {
   uint64_t magic = kAgentMagic;
   uint32_t version = kAgentVersion;
@@ -261,9 +269,11 @@ struct PoolHeader {
     std::atomic<uint64_t> calls[kLossReasons] = {};
   };
   Losses losses[kLossRows] = {};
+  // Of the traced process and its children. The tracer makes free what it has seen.
+  ExecutingThread executing[kExecutingThreads] = {};
   // ChunkHeader × chunks, then at the next page the chunks.
 };
-static_assert(sizeof(PoolHeader) == 128 + kLossRows * 64);
+static_assert(sizeof(PoolHeader) == 128 + kLossRows * 64 + kExecutingThreads * 8);
 
 constexpr uint64_t RoundUpToPage(uint64_t size) { return (size + 4095) & ~uint64_t{4095}; }
 constexpr uint64_t ChunkHeaderOffset(uint32_t chunk) {

@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <future>
 #include <system_error>
 #include <utility>
 
 #include "os/proc.h"
+#include "tracer/forked_children.h"
 #include "tracer/trace_clock.h"
 #include "tracer/trace_session.h"
 
@@ -27,21 +29,25 @@ void TraceSession::AnswerProgram() {
   const uint32_t asked = pool.asked;
   if (asked == pool.answered && functions_->HearsOfLibraries()) return;
   pool.seen = asked;
+  if (!has_ended_) SeeToProgram();
+  const auto follower = options_.follow ? BeginToFollow() : nullptr;
+  agent_->pool().Answer(asked);
+  if (follower != nullptr) FollowExec(*follower);
+}
+
+void TraceSession::SeeToProgram() {
   NoteUntold();
   if (options_.companion != nullptr) options_.companion->LookNow();
   // What fails now is tried again at the next request; the program waits no longer than for one
   // try.
   if (const auto followed = functions_->FollowLibraries(); followed && followed->matched != 0) {
-    summary_.followed.matched += followed->matched;
-    summary_.followed.patched += followed->patched;
-    anything_patched_ = anything_patched_ || followed->patched + followed->deferred != 0;
-    (void)output_->Flush();
+    first_->summary_.followed.matched += followed->matched;
+    first_->summary_.followed.patched += followed->patched;
+    first_->NotePatched(*followed);
+    (void)first_->output_->Flush();
   }
   WatchTrapSignal();
   WatchSeccomp();
-  const auto follower = options_.follow ? BeginToFollow() : nullptr;
-  agent_->pool().Answer(asked);
-  if (follower != nullptr) FollowExec(*follower);
 }
 
 // The program is about to block the signal of traps, to take it for itself, or to limit what may be
@@ -58,73 +64,108 @@ void TraceSession::WatchTrapSignal() {
   (void)target_->WriteObject<uint32_t>(at, 0);
 }
 
-// Takes hold of the thread that is about to execute another program, if one is.
-std::unique_ptr<os::ExecFollower> TraceSession::BeginToFollow() {
-  const Avma at = agent_->place().control() + offsetof(AgentControl, executing_tid);
-  const auto own_id = target_->ReadObject<uint32_t>(at);
-  if (!own_id || *own_id == 0 || !target_->WriteObject<uint32_t>(at, 0)) return nullptr;
+// By its id as it sees itself.
+Result<std::unique_ptr<os::ExecFollower>> TraceSession::FollowerOf(uint32_t pid, uint32_t own_tid) {
   OwnIds ids;
-  for (const uint32_t tid : os::ListThreads(target_->pid())) {
-    if (ids.Of(target_->pid(), tid) != *own_id) continue;
-    auto follower = os::ExecFollower::Begin(target_->pid(), tid);
-    if (follower) return std::move(*follower);
-    summary_.not_followed = std::move(follower.error());
+  for (const uint32_t tid : os::ListThreads(pid)) {
+    if (ids.Of(pid, tid) == own_tid) return os::ExecFollower::Begin(pid, tid);
   }
-  return nullptr;
+  return Fail(ErrorKind::kNotFound, fmt::format("process {} has no thread {}", pid, own_tid));
+}
+
+// Takes hold of the threads that are about to execute another program. The one of this process, if
+// there is one, is given; what becomes of children shows later.
+std::unique_ptr<os::ExecFollower> TraceSession::BeginToFollow() {
+  std::unique_ptr<os::ExecFollower> own;
+  const uint32_t own_pid = OwnIds().Of(target_->pid(), target_->pid());
+  for (const Pool::Executing& executing : agent_->pool().TakeExecuting()) {
+    if (has_ended_ || executing.pid != own_pid) {
+      BeginToFollowChild(executing);
+      continue;
+    }
+    auto follower = FollowerOf(target_->pid(), executing.tid);
+    if (follower) {
+      own = std::move(*follower);
+    } else {
+      first_->summary_.not_followed = std::move(follower.error());
+    }
+  }
+  return own;
 }
 
 void TraceSession::FollowExec(os::ExecFollower& follower) {
-  auto held = follower.Await();
-  if (held && !*held) return;  // it could not be executed, and the program goes on
-  Status closed = CloseProgram();
-  if (!closed && summary_.write_error) summary_.write_error = std::move(closed);
-  Status followed = held ? OpenExecuted(**held) : Fail(std::move(held.error()));
+  auto awaited = std::async(std::launch::async, [&follower] { return follower.Await(); });
+  // Its children may ask meanwhile, and its other threads until it is executed.
+  while (awaited.wait_for(1ms) != std::future_status::ready) {
+    const uint32_t asked = agent_->pool().header().asked;
+    if (asked == agent_->pool().header().answered) continue;
+    (void)BeginToFollow();
+    agent_->pool().Answer(asked);
+  }
+  const auto executed = awaited.get();
+  if (executed && !*executed) return;  // it could not be executed, and the program goes on
+  const bool has_children = !FindForkedChildren(target_->pid(), agent_->pool().inode()).empty();
+  const std::vector<PatternChoice> patterns(functions_->in_force().begin(),
+                                            functions_->in_force().end());
+  Status closed = CloseProgram(has_children);
+  TraceSummary& summary = first_->summary_;
+  if (!closed && summary.write_error) summary.write_error = std::move(closed);
+  const auto held = executed ? follower.Hold() : Fail(executed.error());
+  Status followed =
+      held ? OpenProgram(target_->pid(), *held, patterns, has_children) : Fail(held.error());
   if (followed) {
-    ++summary_.executed;
+    ++summary.executed;
     return;
   }
   given_up_ = true;
   const bool may_have_ended = followed.error().kind == ErrorKind::kNotFound ||
                               followed.error().kind == ErrorKind::kInterrupted;
   if (!IsGone(may_have_ended ? kEndPatience : 0ms)) {
-    summary_.not_followed = std::move(followed.error());
+    summary.not_followed = std::move(followed.error());
   }
 }
 
-// What was the program is no more.
-Status TraceSession::CloseProgram() {
+// What was the program is no more; children that it has forked may be, and go on recording.
+Status TraceSession::CloseProgram(bool has_children) {
   NoteMatched();
-  Status stopped = collector_->Stop();
-  Status taken = collector_->TakeOwned({}, /*all=*/false);
-  summary_.executed_children += agent_->pool().header().executed_children;
-  agent_->pool().Drop();
-  collected_before_ += collector_->counts();
-  lost_before_ = lost();
-  next_thread_ = collector_->next_thread();
-  collector_.reset();
-  TRY(std::move(stopped));
-  TRY(std::move(taken));
-  std::error_code error;
-  const auto path =
-      std::filesystem::read_symlink(fmt::format("/proc/{}/exe", target_->pid()), error);
-  return output_->Add(tracedata::ProcessExec{
-      .ticks = NowTicks(), .pid = target_->pid(), .path = error ? "" : path.string()});
+  Status closed;
+  if (has_children) {
+    collector_->TakeExecuted(OwnIds().Of(target_->pid(), target_->pid()));
+  } else {
+    closed = collector_->Stop();
+    if (Status taken = collector_->TakeOwned({}, /*all=*/false); closed) closed = std::move(taken);
+    collected_before_ += collector_->counts();
+    lost_before_ = OwnLost();
+    DropPool();
+    collector_.reset();
+    agent_.reset();
+  }
+  TRY(std::move(closed));
+  return NoteExecuted(target_->pid());
 }
 
-// The program that has taken its place is held at its entry.
-Status TraceSession::OpenExecuted(const os::HeldEntry& held) {
+Status TraceSession::NoteExecuted(uint32_t pid) const {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), error);
+  return first_->output_->Add(
+      tracedata::ProcessExec{.ticks = NowTicks(), .pid = pid, .path = error ? "" : path.string()});
+}
+
+// The program that has been executed is held at its entry.
+Status TraceSession::OpenProgram(uint32_t pid, const os::HeldEntry& held,
+                                 const std::vector<PatternChoice>& patterns, bool has_children) {
   entry_ = held;
-  const uint32_t pid = target_->pid();
-  const auto in_force = functions_->in_force();
-  const std::vector<PatternChoice> patterns(in_force.begin(), in_force.end());
   TRY_ASSIGN(auto target, Target::Open(pid));
   const Status stopped = target->Hold();
   // If it cannot be traced it is not to stay there.
   TRY(target->Write(held.at, held.original));
   TRY(stopped);
-  const auto was = std::exchange(target_, std::move(target));
+  auto was = std::exchange(target_, std::move(target));
+  if (was != nullptr) NoteHolds(*was);
+  if (has_children) KeepForChildren(std::move(was));
+  functions_.reset();  // it speaks of the target that it was made for
+  was.reset();
   MakeFunctions();
-  auto agent = std::exchange(agent_, nullptr);
   Status begun = functions_->Check(patterns, /*each_must_match=*/false);
   if (begun) begun = Install();
   if (begun) begun = agent_->pool().Fill();
@@ -133,7 +174,6 @@ Status TraceSession::OpenExecuted(const os::HeldEntry& held) {
   if (begun) return {};
   UntoldCalls open;
   (void)Leave(open);
-  if (agent_ == nullptr) agent_ = std::move(agent);
   if (target_->held()) (void)target_->LetGo();
   return begun;
 }

@@ -15,6 +15,7 @@
 #include "os/own_ids.h"
 #include "os/proc.h"
 #include "tracedata/call_event.h"
+#include "tracer/trace_clock.h"
 
 namespace stackreel::tracer {
 
@@ -94,10 +95,9 @@ CollectedCounts& CollectedCounts::operator+=(const CollectedCounts& other) {
   return *this;
 }
 
-ChunkCollector::ChunkCollector(Pool& pool, TraceOutput& output, uint32_t pid, uint32_t first_thread)
+ChunkCollector::ChunkCollector(Pool& pool, TraceOutput& output, uint32_t pid)
     : pool_(pool), output_(output), pid_(pid), asked_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   processes_.emplace(pid, 0);
-  next_index_ = first_thread;
 }
 
 ChunkCollector::~ChunkCollector() { (void)Stop(); }
@@ -124,6 +124,7 @@ void ChunkCollector::Work() {
     Status taken = TakeFull(&any);
     const bool is_short = ChildrenHoldMany();
     if (Status ended = is_short ? TakeOfEnded() : Status(); taken) taken = std::move(ended);
+    if (Status executed = TakeOfExecuted(); taken) taken = std::move(executed);
     ExtendWhereOwned();
     if (!taken) {
       const std::scoped_lock lock(mutex_);
@@ -217,6 +218,40 @@ Status ChunkCollector::TakeOfEnded() {
   }
   const auto end = std::chrono::steady_clock::now();
   next_look_ = end + kListShare * (end - begin);
+  return result;
+}
+
+void ChunkCollector::TakeExecuted(uint32_t pid) {
+  constexpr std::chrono::milliseconds kPatience{1000};
+  std::unique_lock lock(mutex_);
+  executed_.insert(pid);
+  pool_.WakeCollector();
+  taken_.wait_for(lock, kPatience, [this] { return executed_.empty(); });
+}
+
+// On the thread that takes all others, so that none is taken twice.
+Status ChunkCollector::TakeOfExecuted() {
+  std::set<uint32_t> executed;
+  {
+    const std::scoped_lock lock(mutex_);
+    executed = executed_;
+  }
+  Status result;
+  for (const uint32_t pid : executed) {
+    for (uint32_t i = 0; i < pool_.chunks(); ++i) {
+      const ChunkHeader& header = pool_.chunk(i);
+      const uint32_t state = header.state.load(std::memory_order_acquire);
+      if (state == static_cast<uint32_t>(ChunkState::kFree) || header.pid != pid) continue;
+      if (Status taken = Take(i, /*is_last=*/true); !taken && result) result = std::move(taken);
+    }
+    const std::scoped_lock lock(untold_mutex_);
+    if (Status noted = NoteProcess(pid, /*fork_generation=*/0, NowTicks()); !noted && result) {
+      result = std::move(noted);
+    }
+  }
+  const std::scoped_lock lock(mutex_);
+  for (const uint32_t pid : executed) executed_.erase(pid);
+  taken_.notify_all();
   return result;
 }
 
@@ -357,18 +392,18 @@ Status ChunkCollector::Write(const ChunkHeader& header, ByteView words) {
 }
 
 Status ChunkCollector::AddToOutput(const ChunkHeader& header, ByteView words) {
-  TRY(NoteProcess(header));
+  TRY(NoteProcess(header.pid, header.fork_generation, header.base));
   TRY_ASSIGN(const uint32_t thread, ThreadIndex(header));
   return output_.Add(tracedata::TraceChunk{
       .thread = thread, .sequence = header.sequence, .base = header.base, .words = words});
 }
 
-Status ChunkCollector::NoteProcess(const ChunkHeader& header) {
-  const auto [at, is_new] = processes_.emplace(header.pid, header.fork_generation);
+Status ChunkCollector::NoteProcess(uint32_t pid, uint32_t fork_generation, uint64_t ticks) {
+  const auto [at, is_new] = processes_.emplace(pid, fork_generation);
   if (!is_new) return {};
-  const auto status = os::ReadProcStatus(header.pid, header.pid);
+  const auto status = os::ReadProcStatus(pid, pid);
   return output_.Add(tracedata::ProcessFork{
-      .ticks = header.base, .pid = header.pid, .parent_pid = status ? status->ppid : pid_});
+      .ticks = ticks, .pid = pid, .parent_pid = status ? status->ppid : pid_});
 }
 
 Result<uint32_t> ChunkCollector::ThreadIndex(const ChunkHeader& header) {
@@ -379,7 +414,7 @@ Result<uint32_t> ChunkCollector::ThreadIndex(const ChunkHeader& header) {
   const bool is_another = is_new || (is_first && at->second.has_first);
   at->second.has_first = is_first || (at->second.has_first && !is_another);
   if (is_another) {
-    at->second.index = next_index_++;
+    at->second.index = output_.NextThread();
     TRY(output_.Add(tracedata::TraceThread{.index = at->second.index,
                                            .pid = header.pid,
                                            .tid = header.tid,

@@ -4,11 +4,13 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -37,9 +39,8 @@ struct CollectedCounts {
 
 class ChunkCollector {
  public:
-  // `pid` is the traced process; processes that it forks are told of as they appear. Threads get
-  // numbers from `first_thread` on.
-  ChunkCollector(Pool& pool, TraceOutput& output, uint32_t pid, uint32_t first_thread = 0);
+  // `pid` is the traced process; processes that it forks are told of as they appear.
+  ChunkCollector(Pool& pool, TraceOutput& output, uint32_t pid);
   ~ChunkCollector();
   ChunkCollector(const ChunkCollector&) = delete;
   ChunkCollector& operator=(const ChunkCollector&) = delete;
@@ -48,6 +49,9 @@ class ChunkCollector {
   void Start();
   // Ends that, and takes what is full still.
   Status Stop();
+  // A process that uses the pool, by its id as it sees itself, has become another program: takes
+  // what it had recorded, and tells that it was forked if nothing has yet. While it collects.
+  void TakeExecuted(uint32_t pid);
   // What of open calls no event tells of yet, as `read` finds it while the program runs; in place
   // of what was noted before. If the program ends they get entries, but for those that events tell
   // of by then.
@@ -58,8 +62,6 @@ class ChunkCollector {
 
   // Can be read from (8 bytes, which make it silent again) when the program waits for an answer.
   [[nodiscard]] int asked_fd() const { return asked_fd_.get(); }
-  // The number of the next thread. Not while it collects.
-  [[nodiscard]] uint32_t next_thread() const { return next_index_; }
   // With what stands in chunks that threads own still, which may be all of a program that calls
   // rarely.
   [[nodiscard]] CollectedCounts counts() const;
@@ -79,6 +81,7 @@ class ChunkCollector {
   [[nodiscard]] bool ChildrenHoldMany() const;
   void ExtendWhereOwned() const;
   Status TakeOfEnded();
+  Status TakeOfExecuted();
   Status Take(uint32_t chunk, bool is_last);
   void AppendEntries(ThreadKey key, uint64_t base, std::vector<uint8_t>& words);
   Status WriteUntoldRest();
@@ -87,7 +90,7 @@ class ChunkCollector {
   Status Write(const tracedata::ChunkHeader& header, ByteView words);
   Status AddToOutput(const tracedata::ChunkHeader& header, ByteView words);
   Result<uint32_t> ThreadIndex(const tracedata::ChunkHeader& header);
-  Status NoteProcess(const tracedata::ChunkHeader& header);
+  Status NoteProcess(uint32_t pid, uint32_t fork_generation, uint64_t ticks);
   void Count(ByteView words, bool written);
   [[nodiscard]] CollectedCounts CountOwned() const;
 
@@ -99,6 +102,8 @@ class ChunkCollector {
   mutable std::mutex mutex_;
   CollectedCounts counts_;
   Status status_;
+  std::set<uint32_t> executed_;  // processes that are to be taken of
+  std::condition_variable taken_;
   std::map<ThreadKey, ThreadState> threads_;
   // Held while a chunk is taken, and while open calls are read: while chunks are filled as fast as
   // they are taken, the others come between two of them.
@@ -106,7 +111,6 @@ class ChunkCollector {
   UntoldCalls untold_;
   std::map<ThreadKey, std::string> comms_;  // of threads that may have ended when they are told of
   std::map<uint32_t, uint32_t> processes_;  // → fork generation
-  uint32_t next_index_ = 0;
   std::chrono::steady_clock::time_point next_look_;  // at which processes there are
   std::jthread thread_;
 };

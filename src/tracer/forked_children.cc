@@ -12,20 +12,22 @@
 
 namespace stackreel::tracer {
 
+bool MapsPool(uint32_t pid, uint64_t pool_inode) {
+  const std::string name = fmt::format("/memfd:{}", kPoolName);
+  // Most processes have no mapping of that name: their maps are not taken apart.
+  const auto text = os::ReadTextFile(fmt::format("/proc/{}/maps", pid));
+  if (!text || !text->contains(name)) return false;
+  return std::ranges::any_of(os::ParseProcMaps(*text), [&](const os::ProcMapping& mapping) {
+    return mapping.ino == pool_inode && std::string_view(mapping.path).starts_with(name);
+  });
+}
+
 std::vector<uint32_t> FindForkedChildren(uint32_t pid, uint64_t pool_inode) {
   std::vector<uint32_t> found;
   for (const uint32_t candidate : os::ListProcesses()) {
-    if (candidate == pid) continue;
-    // Most processes have no mapping of that name: their maps are not taken apart.
-    const auto text = os::ReadTextFile(fmt::format("/proc/{}/maps", candidate));
-    if (!text || !text->contains(fmt::format("/memfd:{}", kPoolName))) continue;
-    const auto maps = os::ParseProcMaps(*text);
-    const bool maps_it = std::ranges::any_of(maps, [&](const os::ProcMapping& mapping) {
-      return mapping.ino == pool_inode &&
-             std::string_view(mapping.path).starts_with(fmt::format("/memfd:{}", kPoolName));
-    });
     // This process has it mapped, too.
-    if (maps_it && candidate != static_cast<uint32_t>(getpid())) found.push_back(candidate);
+    if (candidate == pid || candidate == static_cast<uint32_t>(getpid())) continue;
+    if (MapsPool(candidate, pool_inode)) found.push_back(candidate);
   }
   return found;
 }

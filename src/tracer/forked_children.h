@@ -11,6 +11,8 @@
 
 namespace stackreel::tracer {
 
+// Whether a process maps the pool with this inode.
+bool MapsPool(uint32_t pid, uint64_t pool_inode);
 // Processes other than `pid` that map the pool with this inode.
 std::vector<uint32_t> FindForkedChildren(uint32_t pid, uint64_t pool_inode);
 

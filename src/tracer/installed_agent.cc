@@ -137,6 +137,23 @@ void Pool::Answer(uint32_t request) const {
   syscall(SYS_futex, FutexWord(pool.answered), FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
 }
 
+std::vector<Pool::Executing> Pool::TakeExecuting() const {
+  std::vector<Executing> executing;
+  for (tracedata::ExecutingThread& entry : header().executing) {
+    const uint32_t pid = entry.pid;
+    if (pid == 0 || pid == tracedata::kBeingTaken) continue;
+    executing.push_back({.pid = pid, .tid = entry.tid});
+    entry.pid = 0;
+  }
+  return executing;
+}
+
+void Pool::WakeCollector() const {
+  PoolHeader& pool = header();
+  ++pool.filled;
+  syscall(SYS_futex, FutexWord(pool.filled), FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+}
+
 void Pool::AwaitFull(int milliseconds, uint32_t asked) const {
   PoolHeader& pool = header();
   const uint32_t seen = pool.filled;

@@ -51,6 +51,14 @@ class Pool {
   void AwaitFull(int milliseconds, uint32_t asked) const;
   // Tells threads that wait that `request` and all before have been seen to.
   void Answer(uint32_t request) const;
+  // Threads that wait for an answer since they are about to execute another program. Each is told
+  // of once.
+  struct Executing {
+    uint32_t pid = 0, tid = 0;  // as they see themselves
+  };
+  [[nodiscard]] std::vector<Executing> TakeExecuting() const;
+  // Ends a wait in AwaitFull().
+  void WakeCollector() const;
   // Tells whoever waits for a free chunk.
   void NoteFreed() const;
   // The file's identity, as /proc/PID/maps of whoever maps it shows.
@@ -79,7 +87,7 @@ class InstalledAgent {
     tracedata::OnFull on_full = tracedata::OnFull::kBlock;
     // Whether a thread that loads libraries waits for Pool::Answer.
     bool await_libraries = true;
-    // Whether AgentControl::executing_tid is told.
+    // Whether PoolHeader::executing is told.
     bool follow = false;
     tracedata::OwnCalls own_calls = tracedata::OwnCalls::kAny;
   };

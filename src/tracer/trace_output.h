@@ -1,6 +1,7 @@
 // The directory that a trace is written to.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -62,6 +63,8 @@ class TraceOutput {
   static Result<std::unique_ptr<TraceOutput>> Create(const std::string& directory, int level);
 
   [[nodiscard]] const std::string& directory() const { return directory_; }
+  // The number of another thread of the trace.
+  uint32_t NextThread() { return next_thread_++; }
   // Of what cannot be written nothing is left in the files. A chunk is lost then; facts are kept,
   // and written before what comes next.
   Status Add(const tracedata::TraceFact& fact);
@@ -105,6 +108,7 @@ class TraceOutput {
   FormerTraces former_;
   os::Fd folder_;  // the directory, locked: by that others see that it is in use
   std::unique_ptr<WholeWrites> calls_, facts_;
+  std::atomic<uint32_t> next_thread_ = 0;
   os::FairMutex mutex_;  // chunks may come without a pause
   tracedata::TraceWriter writer_;
 };

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -42,6 +44,26 @@ constexpr int kStartTries = 50;
 constexpr int kBeginTries = 20;
 constexpr auto kStartPause = 2ms;
 
+void Add(const tracedata::LostCalls& more, tracedata::LostCalls& lost) {
+  for (size_t reason = 0; reason < lost.size(); ++reason) lost[reason] += more[reason];
+}
+void Add(const PatchCounts& more, PatchCounts& counts) {
+  counts.matched += more.matched;
+  counts.patched += more.patched;
+  counts.unpatched += more.unpatched;
+  counts.deferred += more.deferred;
+  for (const auto& [reason, count] : more.refused) {
+    const auto known = std::ranges::find(
+        counts.refused, reason, [](const auto& one) -> const std::string& { return one.first; });
+    if (known == counts.refused.end()) {
+      counts.refused.emplace_back(reason, count);
+    } else {
+      known->second += count;
+    }
+  }
+  if (counts.error.empty()) counts.error = more.error;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<TraceSession>> TraceSession::Begin(TraceOptions options,
@@ -49,6 +71,9 @@ Result<std::unique_ptr<TraceSession>> TraceSession::Begin(TraceOptions options,
   for (int i = 1; true; ++i) {
     std::unique_ptr<TraceSession> session(new TraceSession(std::move(options)));
     session->executor_ = &executor;
+    session->wake_ = os::Fd(epoll_create1(EPOLL_CLOEXEC));
+    session->came_ = os::Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    session->WakeFor(session->came_.get());
     session->hold_throughout_ = i > 1;
     Status begun = session->Open();
     if (begun) begun = session->Prepare();
@@ -117,13 +142,16 @@ Status TraceSession::Open() {
 }
 
 void TraceSession::MakeFunctions() {
-  const auto facts = [this](const tracedata::TraceFact& fact) { return output_->Add(fact); };
-  functions_ =
-      std::make_unique<PatchedFunctions>(*target_, facts, numbers_, *executor_, options_.traps);
+  const auto facts = [first = first_](const tracedata::TraceFact& fact) {
+    return first->output_->Add(fact);
+  };
+  functions_ = std::make_unique<PatchedFunctions>(*target_, facts, first_->numbers_, *executor_,
+                                                  options_.traps);
   if (options_.values.empty()) return;
-  // One for all programs that follow each other: its enumerations' numbers are the trace's.
-  if (values_ == nullptr) values_ = std::make_unique<FunctionValues>(options_.values, facts);
-  functions_->UseValues(*values_);
+  // One for all programs: its enumerations' numbers are the trace's.
+  std::unique_ptr<FunctionValues>& values = first_->values_;
+  if (values == nullptr) values = std::make_unique<FunctionValues>(options_.values, facts);
+  functions_->UseValues(*values);
 }
 
 // All that is done to the target before it is known what the sites will be, in one moment.
@@ -196,8 +224,8 @@ Status TraceSession::RefuseIfNothing(const PatchCounts& counts) const {
 
 Status TraceSession::Record(std::span<const PatternChoice> patterns, bool is_first) {
   if (entry_) TRY(agent_->MapPoolPages(*target_));
-  collector_ =
-      std::make_unique<ChunkCollector>(agent_->pool(), *output_, target_->pid(), next_thread_);
+  collector_ = std::make_unique<ChunkCollector>(agent_->pool(), *first_->output_, target_->pid());
+  first_->WakeFor(collector_->asked_fd());
   collector_->Start();
   TRY(agent_->SetRecording(*target_, true));
   if (!options_.filters.empty()) {
@@ -207,7 +235,7 @@ Status TraceSession::Record(std::span<const PatternChoice> patterns, bool is_fir
   }
   TRY_ASSIGN(PatchCounts patched, is_first && !options_.follow ? functions_->Apply(patterns)
                                                                : functions_->TakeOver(patterns));
-  anything_patched_ = anything_patched_ || patched.patched + patched.deferred != 0;
+  first_->NotePatched(patched);
   if (patched.patched == 0 && !patched.error.empty()) {
     return Fail(ErrorKind::kUnsupported,
                 fmt::format("process {} cannot be patched: {}", target_->pid(), patched.error));
@@ -216,9 +244,9 @@ Status TraceSession::Record(std::span<const PatternChoice> patterns, bool is_fir
     TRY(RefuseIfNothing(patched));
     summary_.patched = std::move(patched);
   } else {
-    summary_.followed.patched += patched.patched;
+    first_->summary_.followed.patched += patched.patched;
   }
-  TRY(output_->Flush());
+  TRY(first_->output_->Flush());
   WatchSeccomp();
   return entry_ || hold_throughout_ ? target_->LetGo() : Status();
 }
@@ -229,6 +257,7 @@ Status TraceSession::WriteFirstFacts() {
 }
 
 TraceSession::~TraceSession() {
+  GiveUpFollowing();
   if (finished_ || target_ == nullptr) return;
   UntoldCalls open;
   (void)Leave(open);
@@ -278,10 +307,12 @@ void TraceSession::WatchSeccomp() {
   if (now != seccomp_ && now.mode != SeccompStatus::Mode::kNone && LimitOwnCalls(now)) {
     seccomp_ = now;
   }
-  if (values_ == nullptr || !values_->reads_texts() || summary_.texts_unread) return;
+  const FunctionValues* values = first_->values_.get();
+  TraceSummary& summary = first_->summary_;
+  if (values == nullptr || !values->reads_texts() || summary.texts_unread) return;
   const auto no_texts = target_->ReadObject<uint32_t>(agent_->place().control() +
                                                       offsetof(AgentControl, no_text_reads));
-  summary_.texts_unread = no_texts && *no_texts != 0;
+  summary.texts_unread = no_texts && *no_texts != 0;
 }
 
 Status TraceSession::LimitOwnCalls(const SeccompStatus& status) {
@@ -323,6 +354,11 @@ void TraceSession::RetryDeferred() {
 }
 
 Status TraceSession::Tend() {
+  TendFollowed();
+  return TendProgram();
+}
+
+Status TraceSession::TendProgram() {
   if (given_up_) return {};
   AnswerProgram();
   WatchSeccomp();
@@ -335,12 +371,23 @@ Status TraceSession::Tend() {
     (void)functions_->WatchTraps();
   }
   TRY(collector_->status());
-  return output_->StillThere();
+  return first_->output_->StillThere();
 }
 
 Result<PatchCounts> TraceSession::Apply(std::span<const PatternChoice> patterns) {
-  TRY_ASSIGN(PatchCounts counts, functions_->Apply(patterns));
-  anything_patched_ = anything_patched_ || counts.patched + counts.deferred != 0;
+  PatchCounts counts;
+  if (followed_.empty()) {
+    TRY_ASSIGN(counts, functions_->Apply(patterns));
+  } else {
+    TRY(CheckAnywhere(patterns));
+    TRY_ASSIGN(counts, functions_->TakeOver(patterns));
+    for (const auto& session : followed_) {
+      const auto there =
+          session->has_ended_ ? PatchCounts() : session->functions_->TakeOver(patterns);
+      if (there) Add(*there, counts);
+    }
+  }
+  NotePatched(counts);
   TRY(output_->Flush());
   return counts;
 }
@@ -348,7 +395,8 @@ Result<PatchCounts> TraceSession::Apply(std::span<const PatternChoice> patterns)
 Result<PatchCounts> TraceSession::PutFilters(std::span<const tracedata::FilterOption> filters,
                                              bool each_must_match) {
   TRY_ASSIGN(CallFilters parsed, CallFilters::Parse(filters));
-  return functions_->SetFilters(std::move(parsed), clock_.ticks_per_second, each_must_match);
+  return functions_->SetFilters(std::move(parsed), first_->clock_.ticks_per_second,
+                                each_must_match);
 }
 
 Result<PatchCounts> TraceSession::SetFilters(std::span<const tracedata::FilterOption> filters) {
@@ -360,7 +408,12 @@ Result<PatchCounts> TraceSession::SetFilters(std::span<const tracedata::FilterOp
   }
   all.insert(all.end(), filters.begin(), filters.end());
   // Those that stay have matched once; of what, may have been unloaded since.
-  TRY_ASSIGN(PatchCounts counts, PutFilters(all, /*each_must_match=*/!only_switches));
+  const bool must_match = !only_switches && followed_.empty();
+  TRY_ASSIGN(PatchCounts counts, PutFilters(all, must_match));
+  for (const auto& session : followed_) {
+    session->options_.filters = all;
+    if (!session->has_ended_) (void)session->PutFilters(all, /*each_must_match=*/false);
+  }
   options_.filters = std::move(all);
   TRY(output_->Flush());
   return counts;
@@ -438,8 +491,10 @@ Status TraceSession::Collect(UntoldCalls open) {
 
 Result<TraceSummary> TraceSession::Finish(TraceEnd end) {
   finished_ = true;
+  FinishAllFollowed();
   summary_.end = end;
   summary_.pid = target_->pid();
+  summary_.follows = options_.follow;
   summary_.directory = output_->directory();
   // Before return addresses are put back, which it may want to know.
   if (options_.companion != nullptr) options_.companion->End(/*discard=*/false);
@@ -451,12 +506,13 @@ Result<TraceSummary> TraceSession::Finish(TraceEnd end) {
       summary_.end = TraceEnd::kProgramEnded;
     }
   }
-  LeaveForkedChildren(*target_, *agent_, open);
+  // It is not, where the program that was executed could not be traced.
+  const bool has_agent = agent_ != nullptr;
+  if (has_agent) LeaveForkedChildren(*target_, *agent_, open);
   if (Status collected = Collect(std::move(open)); summary_.write_error) {
     summary_.write_error = std::move(collected);
   }
-  summary_.executed_children += agent_->pool().header().executed_children;
-  agent_->pool().Drop();
+  if (has_agent) DropPool();
   summary_.sites = functions_->Count();
   if (values_ != nullptr) summary_.without_values = values_->without();
   summary_.unmatched = Unmatched();
@@ -464,8 +520,7 @@ Result<TraceSummary> TraceSession::Finish(TraceEnd end) {
   summary_.collected = collected();
   summary_.lost = lost();
   NoteUnwritten();
-  summary_.longest_hold = target_->longest_hold();
-  summary_.holds = target_->holds();
+  NoteHolds(*target_);
   if (child_ != nullptr && summary_.end == TraceEnd::kProgramEnded) {
     summary_.exit_code = child_->Wait(/*block=*/true);
   }
@@ -476,12 +531,40 @@ Result<TraceSummary> TraceSession::Finish(TraceEnd end) {
   return std::move(summary_);
 }
 
-tracedata::LostCalls TraceSession::lost() const {
+tracedata::LostCalls TraceSession::OwnLost() const {
   tracedata::LostCalls lost = lost_before_;
-  if (collector_ == nullptr) return lost;
-  const tracedata::LostCalls here = agent_->pool().Lost();
-  for (size_t reason = 0; reason < lost.size(); ++reason) lost[reason] += here[reason];
+  if (collector_ != nullptr) Add(agent_->pool().Lost(), lost);
   return lost;
+}
+
+tracedata::LostCalls TraceSession::lost() const {
+  tracedata::LostCalls lost = OwnLost();
+  for (const auto& session : followed_) Add(session->OwnLost(), lost);
+  return lost;
+}
+
+CollectedCounts TraceSession::collected() const {
+  CollectedCounts counts = collected_before_;
+  if (collector_ != nullptr) counts += collector_->counts();
+  for (const auto& session : followed_) counts += session->collected();
+  return counts;
+}
+
+// Gives the memory back, when it is known what stood in it.
+void TraceSession::DropPool() {
+  first_->summary_.executed_children += agent_->pool().header().executed_children;
+  agent_->pool().Drop();
+}
+
+void TraceSession::NoteHolds(const Target& target) {
+  TraceSummary& summary = first_->summary_;
+  summary.longest_hold = std::max(summary.longest_hold, target.longest_hold());
+  summary.holds += target.holds();
+}
+
+void TraceSession::WakeFor(int fd) const {
+  epoll_event event = {.events = EPOLLIN, .data = {}};
+  (void)epoll_ctl(wake_.get(), EPOLL_CTL_ADD, fd, &event);
 }
 
 std::vector<std::string> TraceSession::Unmatched() {

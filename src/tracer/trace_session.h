@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -70,8 +71,10 @@ struct TraceSummary {
   PatchCounts patched;                 // when it began
   PatchCounts followed;                // of libraries loaded since
   PatchCounts acting;                  // functions of filters and triggers, when it began
+  bool follows = false;                // TraceOptions::follow
   size_t executed = 0;                 // programs that were followed into
   size_t executed_children = 0;        // child processes that executed others, not followed
+  std::optional<Error> child_error;    // why the last of these was not, if that was tried
   std::vector<std::string> unmatched;  // patterns that nothing has matched, up to its end
   bool anything_patched = false;       // of what is recorded, at whatever time
   // Why the last one was not, if that was tried.
@@ -93,6 +96,7 @@ struct TraceSummary {
   size_t modified = 0;    // sites whose memory is not what it was
   std::chrono::microseconds longest_hold = {};
   uint32_t holds = 0;
+  std::vector<uint32_t> not_left;  // followed processes that could not be left whole
 };
 
 // Hears what is worth telling while it goes on.
@@ -124,7 +128,7 @@ class TraceSession {
   // were loaded, looks at open calls, and tries again what threads stood in the way of. An error is
   // that of writing the trace, which goes on: what cannot be written is counted.
   Status Tend();
-  [[nodiscard]] int asked_fd() const { return collector_ == nullptr ? -1 : collector_->asked_fd(); }
+  [[nodiscard]] int asked_fd() const { return wake_.get(); }
   // Patterns that wait for a module to be loaded.
   [[nodiscard]] std::vector<std::string> Awaited() const { return functions_->Awaited(); }
   // Patterns that have matched nothing up to now.
@@ -145,11 +149,9 @@ class TraceSession {
   [[nodiscard]] SiteCounts CountSites() const { return functions_->Count(); }
   // Calls that were not recorded up to now.
   [[nodiscard]] tracedata::LostCalls lost() const;
-  [[nodiscard]] CollectedCounts collected() const {
-    CollectedCounts counts = collected_before_;
-    if (collector_ != nullptr) counts += collector_->counts();
-    return counts;
-  }
+  [[nodiscard]] CollectedCounts collected() const;
+  // Processes beside the first one, which were forked and have executed other programs.
+  [[nodiscard]] size_t followed() const { return followed_.size(); }
   // Ends it: leaves a program that goes on (after all, with `end` saying why), and completes the
   // trace.
   Result<TraceSummary> Finish(TraceEnd end);
@@ -158,9 +160,14 @@ class TraceSession {
 
  private:
   explicit TraceSession(TraceOptions options) : options_(std::move(options)) {}
+  // Of another process of the same trace.
+  explicit TraceSession(TraceSession& first)
+      : options_(first.options_), first_(&first), executor_(first.executor_) {}
   Status Open();
   void MakeFunctions();
   void AnswerProgram();
+  void SeeToProgram();
+  Status TendProgram();
   void WatchSeccomp();
   Status LimitOwnCalls(const SeccompStatus& status);
   Status ReadNoTexts();
@@ -172,9 +179,24 @@ class TraceSession {
   Result<PatchCounts> PutFilters(std::span<const tracedata::FilterOption> filters,
                                  bool each_must_match);
   std::unique_ptr<os::ExecFollower> BeginToFollow();
+  void BeginToFollowChild(const Pool::Executing& executing);
   void FollowExec(os::ExecFollower& follower);
-  Status CloseProgram();
-  Status OpenExecuted(const os::HeldEntry& held);
+  Status CloseProgram(bool has_children);
+  Status NoteExecuted(uint32_t pid) const;
+  static Result<std::unique_ptr<os::ExecFollower>> FollowerOf(uint32_t pid, uint32_t own_tid);
+  std::vector<TraceSession*> AllSessions();
+  [[nodiscard]] tracedata::LostCalls OwnLost() const;
+  Status OpenProgram(uint32_t pid, const os::HeldEntry& held,
+                     const std::vector<PatternChoice>& patterns, bool has_children);
+  void KeepForChildren(std::unique_ptr<Target> target);
+  struct FollowedChild;
+  void OpenFollowed(FollowedChild& child);
+  void TendFollowed();
+  [[nodiscard]] bool IsDone();
+  void FinishFollowed(TraceSession& session);
+  void FinishAllFollowed();
+  void GiveUpFollowing();
+  [[nodiscard]] Status CheckAnywhere(std::span<const PatternChoice> patterns);
   [[nodiscard]] bool IsGone(std::chrono::milliseconds patience) const;
   // For a trace that could not begin: what became of the program, nothing if it goes on.
   [[nodiscard]] std::optional<TraceEnd> EndedMeanwhile();
@@ -187,20 +209,38 @@ class TraceSession {
   void NoteUntold();
   Status LeaveOnce(UntoldCalls& open, LeaveOutcome& outcome);
   void NoteMatched() {
-    matched_.insert(functions_->matched().begin(), functions_->matched().end());
+    first_->matched_.insert(functions_->matched().begin(), functions_->matched().end());
   }
+  void NotePatched(const PatchCounts& counts) {
+    anything_patched_ = anything_patched_ || counts.patched + counts.deferred != 0;
+  }
+  void NoteHolds(const Target& target);
+  void DropPool();
+  void WakeFor(int fd) const;
   void NoteUnwritten();
   Status WriteLastFacts();
 
   // How long a process that has no memory any more takes to end.
   static constexpr std::chrono::milliseconds kEndPatience{1000};
 
+  // A child that is about to execute another program, or has done so.
+  struct FollowedChild {
+    uint32_t pid = 0;
+    os::Fd pidfd;
+    uint32_t own_pid = 0;                    // as it sees itself
+    const InstalledAgent* parent = nullptr;  // whose pool it recorded into
+    std::vector<PatternChoice> patterns;
+    std::unique_ptr<os::ExecFollower> follower;
+    std::future<Result<bool>> executed;  // it is stopped at the entry of what it has executed
+  };
+
   TraceOptions options_;
+  // Whose the trace is: what is told once, and output_, numbers_, values_ and clock_ are its.
+  TraceSession* first_ = this;
   Executor* executor_ = nullptr;
   // Of programs that were executed since:
   CollectedCounts collected_before_;
   tracedata::LostCalls lost_before_ = {};
-  uint32_t next_thread_ = 0;
   // The process is held while all is prepared: else it might be another program before that is
   // done.
   bool hold_throughout_ = false;
@@ -227,6 +267,14 @@ class TraceSession {
   std::chrono::steady_clock::time_point traps_watched_;
   TraceSummary summary_;
   bool finished_ = false;
+  // Of one that is not the first: the process is no more, but children that it has forked are.
+  bool has_ended_ = false;
+  std::chrono::steady_clock::time_point next_look_at_children_;
+  // Of the first one: what can be read from when anybody asks or has come to an entry (epoll), and
+  // what is written to for the latter.
+  os::Fd wake_, came_;
+  std::vector<FollowedChild> following_;
+  std::vector<std::unique_ptr<TraceSession>> followed_;
 };
 
 }  // namespace stackreel::tracer

@@ -1,5 +1,7 @@
-// Makes children in several ways, which execute what further arguments name. children WAY TIMES
-// [PROGRAM...]
+// Makes children in several ways, which execute what further arguments name. It calls step() twice.
+//   children fork|vfork|spawn TIMES PROGRAM...  prints the sum of their exit codes
+//   children leave TENTHS PROGRAM...            executes it itself, and a child lives on for so
+//   long children wait TENTHS                        calls step() once more each tenth of a second
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +16,18 @@ extern char** environ;
 NOINLINE int step(int x) {
   __asm__ volatile("nop; nop; nop; nop; nop; nop; nop; nop");
   return x + 1;
+}
+
+NOINLINE int other(int x) {
+  __asm__ volatile("nop; nop; nop; nop; nop; nop; nop; nop");
+  return x + 2;
+}
+
+static void wait_for(int tenths) {
+  for (int i = 0; i < tenths; ++i) {
+    usleep(100000);
+    step(other(i));
+  }
 }
 
 static pid_t start(const char* way, char** command) {
@@ -33,15 +47,27 @@ static pid_t start(const char* way, char** command) {
 }
 
 int main(int argc, char** argv) {
-  const int times = argc > 2 ? atoi(argv[2]) : 0;
+  if (argc < 3) return 2;
+  const int times = atoi(argv[2]);
   step(1);
-  int codes = 0;
-  for (int i = 0; i < times; ++i) {
-    const pid_t child = start(argv[1], argv + 3);
-    int status = 0;
-    if (child > 0 && waitpid(child, &status, 0) == child) codes += WEXITSTATUS(status);
+  if (strcmp(argv[1], "wait") == 0) {
+    (void)!write(1, "ready\n", 6);
+    wait_for(times);
+  } else if (strcmp(argv[1], "leave") == 0) {
+    if (fork() != 0) {
+      execv(argv[3], argv + 3);
+      return 127;
+    }
+    wait_for(times);
+  } else {
+    int codes = 0;
+    for (int i = 0; i < times; ++i) {
+      const pid_t child = start(argv[1], argv + 3);
+      int status = 0;
+      if (child > 0 && waitpid(child, &status, 0) == child) codes += WEXITSTATUS(status);
+    }
+    printf("%d\n", codes);
   }
   step(2);
-  printf("%d\n", codes);
   return 0;
 }

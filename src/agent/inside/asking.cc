@@ -188,6 +188,21 @@ void LimitTo(OwnCalls left) {
   if (asks) AwaitAnswer(request);
 }
 
+// Says who is about to execute another program, and lets the tracer take hold of the thread. False:
+// nobody could be told.
+bool AskToFollow(uint32_t pid) {
+  for (tracedata::ExecutingThread& entry : Pool().executing) {
+    uint32_t free = 0;
+    if (!entry.pid.compare_exchange_strong(free, tracedata::kBeingTaken)) continue;
+    // What the C library has noted is its parent's in a child of vfork.
+    entry.tid.store(MayCall() ? static_cast<uint32_t>(Gettid()) : OwnTid());
+    entry.pid.store(pid);
+    AwaitAnswer(Ask());
+    return true;
+  }
+  return false;
+}
+
 bool HasOtherThreads() { return agent_control.slots_used > 1; }
 
 }  // namespace
@@ -214,11 +229,15 @@ extern "C" void agent_program_ends(uint64_t place) {
 extern "C" void agent_program_executes(uint64_t place) {
   if (agent_control.recording.load(std::memory_order_relaxed) == 0) return;
   TellOwnCalls(place);
-  if (const uint32_t child = OwnPidOfChild(); child != 0) CountExecuting(child);
   const bool follow = agent_control.follow.load() != 0;
-  if ((!follow && !HasOtherThreads()) || !IsLookedAt()) return;
-  if (follow) agent_control.executing_tid.store(OwnTid());
-  AwaitAnswer(Ask());
+  if (const uint32_t child = OwnPidOfChild(); child != 0) {
+    const bool is_asked_for = follow && agent_control.answers.load() != 0 && AskToFollow(child);
+    if (!is_asked_for) CountExecuting(child);
+    return;
+  }
+  if (!IsLookedAt()) return;
+  if (follow && AskToFollow(agent_control.pid)) return;
+  if (HasOtherThreads()) AwaitAnswer(Ask());
 }
 
 // A function is entered that may set up what tracing could be fatal under. By when it does that,

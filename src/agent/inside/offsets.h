@@ -58,4 +58,4 @@
 // From the return point to where it has called leave.
 #define STUB_LEFT 11
 
-#define AGENT_VERSION 16
+#define AGENT_VERSION 17
