@@ -68,20 +68,22 @@ LiveUnwinder::LiveUnwinder(session::Session& session, symbolize::ModuleFileProvi
 }
 
 void LiveUnwinder::AddSample(ByteView record, uint32_t event) {
-  // header 8 | IDENTIFIER 8 | IP 8 | TID: u32 pid, tid
+  // header 8 | IDENTIFIER 8 | IP 8 | TID: u32 pid, tid | TIME 8
   constexpr size_t kPidOffset = 24;
+  constexpr size_t kTimeOffset = 32;
   CHECK(event < recorded_.size());
   Job job;
   job.record = record;
   job.event = event;
-  if (record.size() >= kPidOffset + 8) {
+  if (record.size() >= kTimeOffset + 8) {
     const auto pid = LoadUnaligned<uint32_t>(record.data() + kPidOffset, kNativeEndian);
     const session::Process& process = session_.ProcessOf(pid);
     job.maps = maps_.Get(process.maps);
     const auto masks = MasksIn(record, recorded_[event]);
     job.code_mask = session_.MaskOf(process, masks ? &*masks : nullptr).insn;
     const auto tid = LoadUnaligned<uint32_t>(record.data() + kPidOffset + 4, kNativeEndian);
-    job.detours = traced_.Of(pid, tid, process.ppid, *job.maps);
+    const auto time = LoadUnaligned<uint64_t>(record.data() + kTimeOffset, kNativeEndian);
+    job.detours = traced_.Of(pid, tid, process.ppid, *job.maps, time);
     job.kernel_clock = job.detours != nullptr && traced_.UsesKernelClock(pid);
   }
   items_.push_back({.record = {}, .job = jobs_.size()});
@@ -143,8 +145,9 @@ void LiveUnwinder::UnwindAgain(size_t chunks) {
 }
 
 Status LiveUnwinder::NameAgents(const EmitRecord& emit) {
-  std::vector<perfdata::Mmap2> names;
-  traced_.ForEachNewAgent([&](uint32_t pid, Avma code) {
+  constexpr auto kUser = static_cast<uint16_t>(perfdata::CpuMode::kUser);
+  std::vector<perfdata::Record> names;
+  traced_.ForEachUnnamed([&](uint32_t pid, Avma code, uint64_t time) {
     perfdata::Mmap2 mmap;
     mmap.pid = mmap.tid = pid;
     mmap.addr = code.value;
@@ -152,12 +155,12 @@ Status LiveUnwinder::NameAgents(const EmitRecord& emit) {
     mmap.prot = PROT_READ | PROT_EXEC;
     mmap.flags = MAP_PRIVATE;
     mmap.filename = session::kAgentMapping;
-    names.push_back(std::move(mmap));
+    perfdata::Record name = MakeRecord(perfdata::RecordType::kMmap2, kUser, std::move(mmap));
+    // Behind an execve, at which all that was mapped before is gone.
+    name.sample_id->time = time;
+    names.push_back(std::move(name));
   });
-  constexpr auto kUser = static_cast<uint16_t>(perfdata::CpuMode::kUser);
-  for (perfdata::Mmap2& name : names) {
-    TRY(emit(MakeRecord(perfdata::RecordType::kMmap2, kUser, std::move(name))));
-  }
+  for (const perfdata::Record& name : names) TRY(emit(name));
   return {};
 }
 

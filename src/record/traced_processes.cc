@@ -54,7 +54,7 @@ Status TracedProcesses::Read(const Process& process, Avma at, std::span<uint8_t>
 }
 
 const unwind::Detours* TracedProcesses::Of(uint32_t pid, uint32_t tid, uint32_t parent,
-                                           const unwind::UnwindMaps& maps) {
+                                           const unwind::UnwindMaps& maps, uint64_t time) {
   auto& process = processes_[pid];
   if (process == nullptr) {
     if (!MayHaveAgent(maps)) {
@@ -70,6 +70,7 @@ const unwind::Detours* TracedProcesses::Of(uint32_t pid, uint32_t tid, uint32_t 
   if (process->maps_version != maps.version) {
     process->maps_version = maps.version;
     Look(*process);
+    if (process->agent) unnamed_.emplace_back(process.get(), time);
   }
   if (!process->agent) return nullptr;
   process->sampled.insert(tid);
@@ -101,7 +102,6 @@ void TracedProcesses::Look(Process& process) {
   }
   process.agent = found->place;
   process.journal = process.journal_size = 0;
-  new_agents_.insert(&process);
   process.detours.SetAgent(
       {found->place.code.value, found->place.code.value + tracedata::kAgentCodeSize});
 }

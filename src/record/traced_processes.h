@@ -27,24 +27,26 @@ class TracedProcesses {
   TracedProcesses(std::optional<int32_t> clockid, Counters& counters)
       : clock_(clockid), counters_(counters) {}
 
-  // A thread was sampled, with these maps of its process. Null: the process is not traced, as far
-  // as can be told by them. What it points to is as of the last Refresh, and stays.
+  // A thread was sampled at this time, with these maps of its process. Null: the process is not
+  // traced, as far as can be told by them. What it points to is as of the last Refresh, and stays.
   const unwind::Detours* Of(uint32_t pid, uint32_t tid, uint32_t parent,
-                            const unwind::UnwindMaps& maps);
+                            const unwind::UnwindMaps& maps, uint64_t time);
   // Whether there are any.
   [[nodiscard]] bool any() const {
     return std::ranges::any_of(processes_,
                                [](const auto& known) { return known.second->agent.has_value(); });
   }
-  // Calls found(pid, code) for each agent, once; and anew after ForgetAgents.
+  // Calls unnamed(pid, code, time) for each agent's code and the time of a sample from which on it
+  // may have no name: where it was found, and where the process's maps have changed, which an
+  // execve may have done. Once, and anew after ForgetAgents.
   template <typename F>
-  void ForEachNewAgent(F found) {
-    for (const Process* process : std::exchange(new_agents_, {})) {
-      if (process->agent) found(process->pid, process->agent->code);
+  void ForEachUnnamed(F unnamed) {
+    for (const auto& [process, time] : std::exchange(unnamed_, {})) {
+      if (process->agent) unnamed(process->pid, process->agent->code, time);
     }
   }
   void ForgetAgents() {
-    for (const auto& [pid, process] : processes_) new_agents_.insert(process.get());
+    for (const auto& [pid, process] : processes_) unnamed_.emplace_back(process.get(), 0);
   }
   // Looks at those that Of was asked for since the last time. No unwinder may be at work.
   void Refresh();
@@ -83,7 +85,8 @@ class TracedProcesses {
   Counters& counters_;
   os::OwnIds own_ids_;
   std::map<uint32_t, std::unique_ptr<Process>> processes_;
-  std::set<Process*> asked_, new_agents_;
+  std::set<Process*> asked_;
+  std::vector<std::pair<const Process*, uint64_t>> unnamed_;  // from which time on
 };
 
 }  // namespace stackreel::record

@@ -119,6 +119,23 @@ def check_record_beside():
     check("every byte is as it was" in left, "the trace ends as it should")
 
 
+def check_followed():
+    """What was executed has an agent of its own, whose code has a name as well."""
+    for command in ("exec ./program 5", "./program 5; true"):
+        traced = run(STACKREEL, "trace", "--with-samples=1500", "--follow", "-P", ".", "-o", "followed",
+                     "--", "sh", "-c", command)
+        check(traced.returncode == 0, f"{command}: {traced.returncode} {traced.stderr}")
+        shown = run(STACKREEL, "report", "--samples", "-i", "followed", "-g", "none",
+                    "--comm", "program").stdout
+        # CHILDREN% SELF% COMMAND OBJECT
+        def share(of):
+            rows = re.findall(r"^ *[0-9.]+% +([0-9.]+)% +program +" + of, shown, re.M)
+            return sum(float(row) for row in rows)
+        agent, unknown = share(r"\[stackreel agent\]"), share(r"\[(?:JIT|unknown)\]")
+        # Those of its first moments may be taken before anybody can have looked.
+        check(agent > 5 and unknown < 2, f"{command}: {agent:.1f} % in the agent, {unknown:.1f} % unknown")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -146,6 +163,7 @@ def main():
         check_ways(traced_samples, samples_of("plain.data"))
         check_clock(traced_samples, phases_of("trace"))
         check_record_beside()
+        check_followed()
         info = run(STACKREEL, "info", "-i", "trace")
         check("CLOCK_MONOTONIC" in info.stdout, "info tells of the samples and their clock")
         chrome = json.loads(run(STACKREEL, "dump", "-i", "trace", "--format=chrome",
