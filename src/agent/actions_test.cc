@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "agent/called_function.h"
 #include "agent/in_process_agent.h"
 
 namespace stackreel::agent {
@@ -16,8 +17,6 @@ namespace {
 
 using tracedata::ActionSet;
 using tracedata::FunctionActions;
-
-#define OUT_OF_LINE __attribute__((noinline, noclone))
 
 // The program is its text: "a(b(c)d)" is a, which calls b, which calls c, and then d.
 const char* rest = nullptr;

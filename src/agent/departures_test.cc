@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "agent/called_function.h"
 #include "agent/in_process_agent.h"
 
 namespace stackreel::agent {
@@ -43,13 +44,6 @@ namespace {
 
 using tracedata::EventKind;
 
-#define OUT_OF_LINE __attribute__((noinline, noclone))
-
-OUT_OF_LINE int Leaf(int x) {
-  __asm__ volatile("");
-  return x * 3 + 1;
-}
-
 // Every kExit and kLeft ends the innermost call that is open.
 void ExpectNested(const std::vector<Event>& events, size_t open_at_end = 0) {
   std::vector<uint32_t> open;
@@ -67,32 +61,6 @@ std::ptrdiff_t CountOf(const std::vector<Event>& events, EventKind kind, uint32_
       events, [&](const Event& event) { return event.kind == kind && event.function == function; });
 }
 
-// A function as the others call it, which a test makes a stub; the end of the test undoes that.
-template <typename F>
-class Called {
- public:
-  explicit Called(F* function) : function_(function), called_(function) { All().push_back(this); }
-  Called& operator=(F* stub) {
-    called_ = stub;
-    return *this;
-  }
-  template <typename... Arguments>
-  auto operator()(Arguments... arguments) const {
-    return called_(arguments...);
-  }
-  static void ResetAll() {
-    for (Called* called : All()) called->called_ = called->function_;
-  }
-
- private:
-  static std::vector<Called*>& All() {
-    static std::vector<Called*> all;
-    return all;
-  }
-  F* function_;
-  F* volatile called_;
-};
-
 class DeparturesTest : public testing::Test {
  protected:
   ~DeparturesTest() override {
@@ -103,8 +71,8 @@ class DeparturesTest : public testing::Test {
 
 TEST_F(DeparturesTest, TailCallsNest) {
   InProcessAgent agent;
-  const auto leaf = agent.Call(1, Leaf);
-  agent_test_tail_target = leaf;
+  const auto leaf_stub = agent.Call(1, Leaf);
+  agent_test_tail_target = leaf_stub;
   const auto tail = agent.Call(2, AgentTestTail);
   EXPECT_EQ(tail(6), 16);
   EXPECT_EQ(InProcessAgent::Text(agent.Events(CurrentTid())), "C1 C2");
@@ -177,11 +145,11 @@ int JumpFrom(int n) {
 TEST_F(DeparturesTest, LongjmpFromManyDepths) {
   InProcessAgent agent(512);
   jump_from = agent.Call(1, JumpFrom);
-  const auto leaf = agent.Call(2, Leaf);
+  const auto leaf_stub = agent.Call(2, Leaf);
   static int n;  // setjmp may undo a local variable's changes
   for (n = 1; n < 1500; ++n) {
     if (setjmp(target) == 0) jump_from(n);
-    EXPECT_EQ(leaf(n), 3 * n + 1);
+    EXPECT_EQ(leaf_stub(n), 3 * n + 1);
   }
   EXPECT_EQ(agent.OpenCalls(), 0u);
   const auto events = agent.Events(CurrentTid());

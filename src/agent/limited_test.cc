@@ -14,6 +14,7 @@
 
 #include <cstddef>
 
+#include "agent/called_function.h"
 #include "agent/in_process_agent.h"
 
 namespace stackreel::agent {
@@ -21,28 +22,20 @@ namespace {
 
 using tracedata::OwnCalls;
 
-#define OUT_OF_LINE __attribute__((noinline, noclone))
-
-OUT_OF_LINE int Leaf(int x) {
-  __asm__ volatile("");
-  return x * 3 + 1;
-}
-int (*volatile leaf)(int) = Leaf;
-
 jmp_buf place_to_return;
 OUT_OF_LINE int Jumps(int x) {
   if (x > 0) longjmp(place_to_return, x);  // NOLINT(modernize-avoid-setjmp-longjmp)
   return x;
 }
-int (*volatile jumps)(int) = Jumps;
+Called<int(int)> jumps(Jumps);
 OUT_OF_LINE int Outer(int x) { return jumps(x) + leaf(x); }
-int (*volatile outer)(int) = Outer;
+Called<int(int)> outer(Outer);
 
 OUT_OF_LINE int Throws(int x) {
   if (x > 0) throw x;
   return x;
 }
-int (*volatile throws)(int) = Throws;
+Called<int(int)> throws(Throws);
 OUT_OF_LINE int Catches(int x) {
   try {
     return throws(x);
@@ -50,7 +43,7 @@ OUT_OF_LINE int Catches(int x) {
     return thrown + 1;
   }
 }
-int (*volatile catches)(int) = Catches;
+Called<int(int)> catches(Catches);
 
 // Under seccomp's strict mode read, write, exit and sigreturn are left; under this filter exit, and
 // what OwnCalls::kFew leaves to the agent.
@@ -74,13 +67,7 @@ void Limit(OwnCalls left) {
 
 class LimitedTest : public testing::TestWithParam<OwnCalls> {
  protected:
-  ~LimitedTest() override {
-    leaf = Leaf;
-    jumps = Jumps;
-    outer = Outer;
-    throws = Throws;
-    catches = Catches;
-  }
+  ~LimitedTest() override { Called<int(int)>::ResetAll(); }
 
   // Runs `body` in a child, which ends with what it returns, while its chunks are emptied. The exit
   // code, or minus the signal that ended it.

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <thread>
 
+#include "agent/called_function.h"
 #include "agent/in_process_agent.h"
 
 namespace stackreel::agent {
@@ -15,35 +16,22 @@ namespace {
 
 using tracedata::EventKind;
 
-#define OUT_OF_LINE __attribute__((noinline, noclone))
-
-OUT_OF_LINE int Leaf(int x) {
-  __asm__ volatile("");
-  return x * 3 + 1;
-}
-int (*volatile leaf)(int) = Leaf;
-
 OUT_OF_LINE int Middle(int x) { return leaf(x) + leaf(x + 1); }
-int (*volatile middle)(int) = Middle;
+Called<int(int)> middle(Middle);
 
 OUT_OF_LINE int Outer(int x) { return middle(x) * 2; }
 
 OUT_OF_LINE int Fibonacci(int n);
-int (*volatile fibonacci)(int) = Fibonacci;
+Called<int(int)> fibonacci(Fibonacci);
 int Fibonacci(int n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
 
 OUT_OF_LINE int Depth(int n);
-int (*volatile depth)(int) = Depth;
+Called<int(int)> depth(Depth);
 int Depth(int n) { return n == 0 ? 0 : depth(n - 1) + 1; }
 
 class RecordingTest : public testing::Test {
  protected:
-  ~RecordingTest() override {
-    leaf = Leaf;
-    middle = Middle;
-    fibonacci = Fibonacci;
-    depth = Depth;
-  }
+  ~RecordingTest() override { Called<int(int)>::ResetAll(); }
 };
 
 TEST_F(RecordingTest, CallsAreWrittenAsTheyEnd) {

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <thread>
 
+#include "agent/called_function.h"
 #include "agent/in_process_agent.h"
 #include "patch/trap.h"
 
@@ -18,20 +19,13 @@ namespace {
 using tracedata::EventKind;
 using tracedata::LossReason;
 
-#define OUT_OF_LINE __attribute__((noinline, noclone))
-
-OUT_OF_LINE int Leaf(int x) {
-  __asm__ volatile("");
-  return x * 3 + 1;
-}
 OUT_OF_LINE int InHandler(int x) {
   __asm__ volatile("");
   return x + 5;
 }
-int (*volatile leaf)(int) = Leaf;
-int (*volatile in_handler)(int) = InHandler;
+Called<int(int)> in_handler(InHandler);
 OUT_OF_LINE int CallsInHandler(int x) { return in_handler(x) + 1; }
-int (*volatile calls_in_handler)(int) = CallsInHandler;
+Called<int(int)> calls_in_handler(CallsInHandler);
 
 std::atomic<uint64_t> handled = 0;
 std::atomic<uint64_t> handled_wrong = 0;

@@ -11,6 +11,7 @@
 #include <barrier>
 #include <thread>
 
+#include "agent/called_function.h"
 #include "agent/in_process_agent.h"
 
 namespace stackreel::agent {
@@ -20,13 +21,6 @@ using tracedata::EventKind;
 using tracedata::LossReason;
 using tracedata::PoolHeader;
 
-#define OUT_OF_LINE __attribute__((noinline, noclone))
-
-OUT_OF_LINE int Leaf(int x) {
-  __asm__ volatile("");
-  return x * 3 + 1;
-}
-int (*volatile leaf)(int) = Leaf;
 OUT_OF_LINE int Loop(int n) {
   int sum = 0;
   for (int i = 0; i < n; ++i) sum += leaf(i);

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "agent/called_function.h"
 #include "agent/in_process_agent.h"
 #include "tracedata/trace_facts.h"
 #include "tracedata/value_reads.h"
@@ -25,8 +26,6 @@ using tracedata::ValueFormat;
 using tracedata::ValueRead;
 using tracedata::WordPlace;
 using How = ValueRead::How;
-
-#define OUT_OF_LINE __attribute__((noinline, noclone))
 
 constexpr uint32_t kFunction = 5;
 constexpr uint16_t kLimit = 16;
