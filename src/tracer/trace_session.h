@@ -1,6 +1,7 @@
 // One trace of one program, from its start (or the attaching) to the end.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -162,7 +163,10 @@ class TraceSession {
   explicit TraceSession(TraceOptions options) : options_(std::move(options)) {}
   // Of another process of the same trace.
   explicit TraceSession(TraceSession& first)
-      : options_(first.options_), first_(&first), executor_(first.executor_) {}
+      : options_(first.options_), first_(&first), executor_(first.executor_) {
+    // There may be many at a time, and most do not live long: it takes time to have memory.
+    options_.chunks = std::max(options_.chunks / 4, std::min(options_.chunks, kLeastChunks));
+  }
   Status Open();
   void MakeFunctions();
   void AnswerProgram();
@@ -220,6 +224,7 @@ class TraceSession {
   void NoteUnwritten();
   Status WriteLastFacts();
 
+  static constexpr uint32_t kLeastChunks = 16;
   // How long a process that has no memory any more takes to end.
   static constexpr std::chrono::milliseconds kEndPatience{1000};
 
