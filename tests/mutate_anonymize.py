@@ -371,6 +371,8 @@ MUTANTS = [
      "value < session::kCodeOffsetEnd || value == UINT64_MAX", "false"),
     ("(b) by chance: flags of branches", "chance_hits.cc",
      "if (IsBranches(span)) return IsFlags(span, at);", ""),
+    ("(b) by chance: a record's two ids", "chance_hits.cc",
+     "return IsEventId(span) ? &kEventId : span.info;", "return span.info;"),
     ("(b) by chance: the size of an attr", "chance_hits.cc",
      "for (size_t at = 0; at < kWord; ++at) see(at);", ""),
     ("(b) two counts are no address", "verify_bytes.cc",

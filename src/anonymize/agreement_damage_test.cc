@@ -30,6 +30,20 @@ TEST_P(DamageAgreement, RecordsThatEndInAnEventsIdWhenTheyAreWritten) {
   ExpectAgreement(in.Finish(), Damage::kLeftOut);
 }
 
+// Of two ids that differ one is written, and by chance it is an address with what is behind it.
+TEST_P(DamageAgreement, RecordsWhoseTwoIdsDiffer) {
+  const bool is_little = GetParam() == Endian::kLittle;
+  const uint64_t identifier = is_little ? 0x40000000700 : 0x55550000;
+  const uint64_t stream = is_little ? 0x555500 : 0x4000000000000;
+  Recording in({SomeEvent(perfdata::kSampleId | perfdata::kSampleStreamId)}, options());
+  in.Map(kPid, kText, 0x4000, 0, "/bin/prog");
+  constexpr uint64_t kTask = uint64_t{kPid} << 32 | kPid;
+  in.AddBytes(RecordOf(RecordType::kMmap, {kTask, kText + 0x10000, 0x4000, 0, 0x6769622f6e69622f, 0,
+                                           kTask, 5, 7, stream, identifier}));
+  in.SampleAt(kPid, kText + 1);
+  ExpectAgreement(in.Finish(), Damage::kLeftOut);
+}
+
 // A mapping reaches to the end of memory and beyond: what does not lie in it before does not after.
 TEST_P(DamageAgreement, MappingsThatReachBeyondTheEndOfMemory) {
   for (const uint64_t len : {uint64_t{1} << 60, UINT64_MAX, uint64_t{0x4000}, uint64_t{0x10000}}) {

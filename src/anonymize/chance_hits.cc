@@ -38,8 +38,16 @@ constexpr FieldInfo kAttr("attr", Sensitivity::kEventConfig);
 bool IsAttr(const FieldInfo& field) {
   return field.sensitivity == kAttr.sensitivity && field.name == kAttr.name;
 }
-// An event's ids stand in several places, too, and in records.
+// An event's ids stand in several places, too, and in records, which may have two: of a damaged one
+// they may differ, and what becomes of it has one.
 constexpr FieldInfo kEventId("id", Sensitivity::kNone);
+bool IsEventId(const FieldSpan& span) {
+  return span.info != nullptr && span.info->sensitivity == kEventId.sensitivity &&
+         span.width == kWord &&
+         (span.info->name == kEventId.name || span.info->name == "identifier");
+}
+// The field that what stood in a field of IN stood in.
+const FieldInfo* FieldOf(const FieldSpan& span) { return IsEventId(span) ? &kEventId : span.info; }
 
 // Of a branch stack the flags of a branch, the last of three words.
 bool IsBranches(const FieldSpan& span) {
@@ -97,7 +105,7 @@ std::vector<ChanceHits::Number> ChanceHits::NumbersAt(ByteView bytes,
       if (at + span.width > span.end) return {};
       const uint64_t value = LoadNumber(bytes.data() + at, span.width, endian);
       if (!IsNoAddressThere(span, at, value)) return {};
-      numbers.push_back({span.info, 0, value});
+      numbers.push_back({FieldOf(span), 0, value});
     }
   }
   return covered == size ? numbers : std::vector<Number>();
@@ -119,12 +127,13 @@ void ChanceHits::Add(const Finding& finding, ByteView bytes, std::span<const Fie
 
 void ChanceHits::See(ByteView bytes, std::span<const FieldSpan> fields, Endian endian) {
   for (const FieldSpan& span : fields) {
-    if (!wanted_fields_.contains(span.info) || span.form == FieldForm::kBytes) continue;
+    const FieldInfo* field = FieldOf(span);
+    if (!wanted_fields_.contains(field) || span.form == FieldForm::kBytes) continue;
     const bool is_branches = IsBranches(span);
     for (size_t at = span.begin; at + span.width <= span.end; at += span.width) {
       if (is_branches && !IsFlags(span, at)) continue;
       const auto wanted =
-          wanted_.find({span.info, 0, LoadNumber(bytes.data() + at, span.width, endian)});
+          wanted_.find({field, 0, LoadNumber(bytes.data() + at, span.width, endian)});
       if (wanted != wanted_.end()) wanted->second = true;
     }
   }
